@@ -1,0 +1,1 @@
+"""Reports: one `Report`, many faces."""
