@@ -1,0 +1,58 @@
+"""Which checks there are. A check is a function from a unit to findings."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+
+from hipport.checks.context import Context
+from hipport.findings import Finding
+from hipport.parse.unit import Unit
+
+Check = Callable[[Unit, Context], Iterator[Finding]]
+_CHECKS: dict[str, tuple[Check, frozenset[str]]] = {}
+
+
+def check(*slugs: str) -> Callable[[Check], Check]:
+    """Register a check under the slugs that it may report.
+
+    Raises:
+        ValueError: another check has one of the slugs already.
+    """
+
+    def register(function: Check) -> Check:
+        name = f"{function.__module__}.{function.__qualname__}"
+        for other, (_, taken) in _CHECKS.items():
+            both = taken & set(slugs)
+            if both and other != name:
+                raise ValueError(f"{name}: {sorted(both)} already belong to {other}")
+        _CHECKS[name] = (function, frozenset(slugs))
+        return function
+
+    return register
+
+
+@lru_cache(maxsize=1)
+def all_checks() -> tuple[Check, ...]:
+    """Every check of the package, in the order of module and name."""
+    import hipport.checks as package
+
+    for module in sorted(
+        pkgutil.walk_packages(package.__path__, package.__name__ + "."), key=lambda m: m.name
+    ):
+        importlib.import_module(module.name)
+    return tuple(function for _, (function, _) in sorted(_CHECKS.items()))
+
+
+def known_slugs() -> frozenset[str]:
+    """Slugs that some check can report."""
+    all_checks()
+    return frozenset(slug for _, slugs in _CHECKS.values() for slug in slugs)
+
+
+def run(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Run every check over a unit."""
+    for function in all_checks():
+        yield from function(unit, context)
