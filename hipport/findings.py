@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -67,7 +67,7 @@ class Finding:
     severity: Severity
     action: Action
     message: str
-    span: Span = Span(0, 0)
+    span: Span = field(default_factory=lambda: Span(0, 0))
     hint: str = ""
     change: Change | None = None
     confidence: Confidence = Confidence.HIGH

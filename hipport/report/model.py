@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from hipport.findings import Finding
+from hipport.findings import Finding, Severity
 from hipport.source import Edit
 
 
@@ -86,7 +86,9 @@ class Report:
         """0 clean, 1 findings that need a person, 3 some input could not be read or parsed."""
         if any(plan.status is FileStatus.UNREADABLE for plan in self.files):
             return 3
-        if any(f.slug == "unparsed" for f in self.all_findings()):
+        if any(
+            f.slug == "unparsed" and f.severity is not Severity.INFO for f in self.all_findings()
+        ):
             return 3
         return 1 if any(f.needs_person for f in self.all_findings()) else 0
 

@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import pairwise
 
 from hipport.source.span import Span
 
@@ -101,7 +102,7 @@ class EditSet:
     def add(self, change: Change) -> bool:
         """Take a whole change, or nothing of it if it meets an accepted one."""
         own = sorted((e.span for e in change.edits if len(e.span)), key=lambda s: s.start)
-        if any(a.end > b.start for a, b in zip(own, own[1:], strict=False)):
+        if any(a.end > b.start for a, b in pairwise(own)):
             return False
         for edit in change.edits:
             inside = not len(edit.span) and any(s.overlaps(edit.span) for s in own)
