@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from hipport.checks.context import Context
 from hipport.findings import Finding
+from hipport.parse.conditions import dead_on_hip
 from hipport.parse.unit import Unit
 
 Check = Callable[[Unit, Context], Iterator[Finding]]
@@ -53,6 +54,12 @@ def known_slugs() -> frozenset[str]:
 
 
 def run(unit: Unit, context: Context) -> Iterator[Finding]:
-    """Run every check over a unit."""
+    """Run every check over a unit.
+
+    Findings in branches that the file itself does not compile for HIP are left out.
+    """
+    dead = dead_on_hip(unit)
     for function in all_checks():
-        yield from function(unit, context)
+        for finding in function(unit, context):
+            if not any(s.start <= finding.span.start < s.end for s in dead):
+                yield finding

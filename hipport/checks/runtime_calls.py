@@ -54,9 +54,11 @@ def _calls(unit: Unit, context: Context, names: dict[bytes, int]) -> Iterator[To
         before = tokens[call.index - 1] if call.index else None
         if before is not None and (
             before.text in (b".", b"->")
-            or (before.kind is Kind.IDENT
-            and before.text not in (b"return", b"else", b"do", b"case", b"throw", b"co_return")
-            and not before.text.isupper())
+            or (
+                before.kind is Kind.IDENT
+                and before.text not in (b"return", b"else", b"do", b"case", b"throw", b"co_return")
+                and not before.text.isupper()
+            )
         ):
             continue
         if not _is_own(unit, call, own):
