@@ -93,13 +93,12 @@ def _arch(unit: Unit, context: Context, branch: Branch, condition: Condition) ->
     span = Span(condition.head.start, condition.end)
     if amd is not None and amd == intended and len(set(modern)) == 1:
         return
-    plain = (
-        condition.word in (b"ifdef", b"ifndef")
-        or (not any(
+    plain = condition.word in (b"ifdef", b"ifndef") or (
+        not any(
             t.kind is Kind.NUMBER or t.text in (b"<", b">", b"<=", b">=", b"==", b"!=")
             for t in condition.tokens
         )
-        and _only_defined(condition))
+        and _only_defined(condition)
     )
     positive = bool(intended) if intended is not None else not amd
     before, after = (

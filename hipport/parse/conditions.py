@@ -265,7 +265,6 @@ HIP_ENV: Env = {
 """How code that knows HIP already says so."""
 
 
-
 def dead_on_hip(unit: Unit) -> list[Span]:
     """Bodies that are not compiled for HIP because the file itself chooses another branch there.
 
