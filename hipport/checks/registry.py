@@ -11,6 +11,7 @@ from hipport.checks.context import Context
 from hipport.findings import Finding
 from hipport.parse.conditions import dead_on_hip
 from hipport.parse.unit import Unit
+from hipport.source import Span
 
 Check = Callable[[Unit, Context], Iterator[Finding]]
 _CHECKS: dict[str, tuple[Check, frozenset[str]]] = {}
@@ -60,6 +61,17 @@ def run(unit: Unit, context: Context) -> Iterator[Finding]:
     """
     dead = dead_on_hip(unit)
     for function in all_checks():
-        for finding in function(unit, context):
+        try:
+            found = list(function(unit, context))
+        except RecursionError:
+            yield context.finding(
+                "unparsed",
+                unit,
+                Span(0, 0),
+                size=len(unit.data),
+                what=f"the nesting is too deep for {function.__name__}",
+            )
+            continue
+        for finding in found:
             if not any(s.start <= finding.span.start < s.end for s in dead):
                 yield finding

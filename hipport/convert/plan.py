@@ -76,7 +76,7 @@ def _plan(source: SourceFile, context: Context) -> FilePlan:
     if not relevant(source.data):
         return base
     unit = Unit(source)
-    findings = list(registry.run(unit, context))
+    findings = _without_shadows(registry.run(unit, context))
     changes: list[Change] = []
     own: list[OwnUse] = []
     for item in name_changes(unit, context):
@@ -114,6 +114,13 @@ def _plan(source: SourceFile, context: Context) -> FilePlan:
         error_lines=tuple(unit.line(s.start) for s in unit.error_spans),
         needs=tuple(n for n in needs if n.startswith('"')),
     )
+
+
+def _without_shadows(findings: Iterable[Finding]) -> list[Finding]:
+    """Drop "no counterpart" where a check of its own says more about the same name."""
+    listed = list(findings)
+    explained = {f.span.start for f in listed if f.slug != "no-hip-equivalent"}
+    return [f for f in listed if f.slug != "no-hip-equivalent" or f.span.start not in explained]
 
 
 def _by_place(finding: Finding) -> tuple[int, int, str]:
