@@ -1,0 +1,163 @@
+"""Machine code to instructions, by the tables in `tinygrad` (made from AMD's ISA documents).
+
+What this adds to tinygrad's own decoder: the formats it leaves out (typed and untyped buffer
+instructions on RDNA3, typed ones on CDNA), DPP8, an index that makes decoding fast, and a plain
+`Inst` with names as the assembler writes them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+from hipport.emulator.errors import EmulatorError
+
+_DPP8 = (233, 234)
+
+
+def _tinygrad() -> None:
+    if sys.version_info < (3, 11):
+        raise EmulatorError("running device code needs Python 3.11 or newer (tinygrad's tables do)")
+    try:
+        importlib.import_module("tinygrad.renderer.amd.dsl")
+    except ImportError as error:
+        raise EmulatorError(
+            'running device code needs tinygrad>=0.14,<0.15: pip install "hipport[device]"'
+        ) from error
+
+
+@functools.lru_cache(maxsize=4)
+def tables(arch: str) -> tuple[Any, Any]:
+    """tinygrad's `ins` and `str_pcode` modules of an instruction set ("cdna" or "rdna3")."""
+    _tinygrad()
+    root = f"tinygrad.runtime.autogen.amd.{arch}"
+    return importlib.import_module(root + ".ins"), importlib.import_module(root + ".str_pcode")
+
+
+@functools.lru_cache(maxsize=4)
+def operand_table(arch: str) -> dict[Any, dict[str, tuple[Any, int, Any]]]:
+    """Operation to operand: (number format, bits, operand type)."""
+    _tinygrad()
+    module = importlib.import_module(f"tinygrad.runtime.autogen.amd.{arch}.operands")
+    found: dict[Any, dict[str, tuple[Any, int, Any]]] = module.OPERANDS
+    return found
+
+
+@functools.lru_cache(maxsize=4)
+def _formats(arch: str) -> list[tuple[Any, int, int]]:
+    """(class, mask, value) of the first word, most specific first."""
+    ins, _ = tables(arch)
+    amd = importlib.import_module("tinygrad.renderer.amd")
+    dsl = importlib.import_module("tinygrad.renderer.amd.dsl")
+    classes = list(amd._load_formats()[arch])
+    for name in ("MUBUF", "MTBUF"):
+        if (extra := getattr(ins, name)) not in classes:
+            classes.insert(0, extra)
+    found = []
+    for cls in classes:
+        mask = value = 0
+        for _, f in cls._fields:
+            if isinstance(f, dsl.FixedBitField) and f.lo < 32:
+                mask |= f.mask << f.lo
+                value |= f.default << f.lo
+        found.append((cls, mask, value))
+    return found
+
+
+_SUFFIX = re.compile(r"_(E32|E64)$")
+
+
+def plain(name: str) -> str:
+    """V_ADD_F32_E32 as v_add_f32."""
+    return _SUFFIX.sub("", name).lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Inst:
+    """One decoded instruction.
+
+    `format` is the encoding's family ("VOP3", "SOPP", …); `variant` one of "", "LIT", "DPP16",
+    "DPP8", "SDWA"; `raw` tinygrad's object, whose fields `get` and `reg` read.
+    """
+
+    address: int
+    size: int
+    name: str
+    format: str
+    variant: str
+    raw: Any
+
+    def has(self, field: str) -> bool:
+        return hasattr(type(self.raw), field)
+
+    def get(self, field: str, default: int = 0) -> int:
+        """An integer field; registers give their place in the source encoding (VGPRs from 256)."""
+        if not hasattr(type(self.raw), field):
+            return default
+        value = getattr(self.raw, field)
+        if isinstance(value, int):
+            return value
+        offset = getattr(value, "offset", None)
+        return int(offset) if offset is not None else int(value.value)
+
+    @property
+    def op(self) -> Any:
+        return self.raw.op
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+
+def _class_of(data: bytes, arch: str) -> Any:
+    amd = importlib.import_module("tinygrad.renderer.amd")
+    word = int.from_bytes(data[:4], "little")
+    for cls, mask, value in _formats(arch):
+        if word & mask == value and amd._matches(data, cls):
+            return cls
+    return None
+
+
+@functools.lru_cache(maxsize=65536)
+def _decode(data: bytes, arch: str) -> tuple[Any, str, str, str, int]:
+    cls = _class_of(data, arch)
+    if cls is None:
+        raise ValueError
+    raw = cls.from_bytes(data)
+    ins, _ = tables(arch)
+    if arch != "cdna":
+        # tinygrad does not upgrade to DPP8 on its own: the marker is 233 or 234 in src0.
+        src0 = getattr(type(raw), "src0", None)
+        if src0 is not None and (raw._raw >> src0.lo) & src0.mask in _DPP8:
+            eight = getattr(ins, cls.__name__.split("_")[0] + "_DPP8", None)
+            if eight is None:
+                raise ValueError
+            raw = eight.from_bytes(data)
+    name = type(raw).__name__
+    if "op" in dir(type(raw)):
+        label = plain(raw.op.name)
+    else:
+        label = f"{plain(raw.opx.name)} :: {plain(raw.opy.name)}"
+    variant = ""
+    for v in ("LIT", "DPP16", "DPP8", "SDWA"):
+        if f"_{v}" in name:
+            variant = v
+    family = name.split("_")[0]
+    return raw, label, family, variant, int(type(raw)._base_size)
+
+
+def decode(code: bytes, offset: int, address: int, arch: str) -> Inst:
+    """The instruction at `code[offset:]`, which lies at `address`.
+
+    Raises ValueError when no encoding of `arch` matches.
+    """
+    try:
+        raw, name, family, variant, size = _decode(code[offset : offset + 16], arch)
+    except ValueError:
+        word = int.from_bytes(code[offset : offset + 4], "little")
+        raise ValueError(f"unknown {arch} encoding {word:#010x} at {address:#x}") from None
+    return Inst(address, size, name, family, variant, raw)
