@@ -14,6 +14,17 @@ from hipport.emulator.launch import (
 from hipport.emulator.watch import Fault, KernelFault, Watch
 
 __all__ = [
-    "EmulatorError", "Fault", "Kernel", "KernelFault", "LaunchResult", "Module", "Ptr", "Struct",
-    "UnsupportedInstruction", "Variable", "Watch", "load", "uninitialised",
+    "EmulatorError",
+    "Fault",
+    "Kernel",
+    "KernelFault",
+    "LaunchResult",
+    "Module",
+    "Ptr",
+    "Struct",
+    "UnsupportedInstruction",
+    "Variable",
+    "Watch",
+    "load",
+    "uninitialised",
 ]

@@ -48,6 +48,31 @@ def operand_table(arch: str) -> dict[Any, dict[str, tuple[Any, int, Any]]]:
 
 
 @functools.lru_cache(maxsize=4)
+def _by_name(arch: str) -> tuple[dict[str, str], dict[str, dict[str, tuple[Any, int, Any]]]]:
+    _, module = tables(arch)
+    texts: dict[str, str] = {}
+    shapes: dict[str, dict[str, tuple[Any, int, Any]]] = {}
+    for op, text in module.PCODE.items():
+        texts.setdefault(plain(op.name), text)
+    for op, shape in operand_table(arch).items():
+        shapes.setdefault(plain(op.name), shape)
+    return texts, shapes
+
+
+def pseudocode(arch: str, op: Any) -> str | None:
+    """The manual's text for `op`; the long form of a short-form operation shares its text."""
+    _, module = tables(arch)
+    text: str | None = module.PCODE.get(op)
+    return text if text is not None else _by_name(arch)[0].get(plain(op.name))
+
+
+def shape_of(arch: str, op: Any) -> dict[str, tuple[Any, int, Any]]:
+    """Operands of `op`: field to (number format, bits, operand type)."""
+    found = operand_table(arch).get(op)
+    return found if found is not None else _by_name(arch)[1].get(plain(op.name), {})
+
+
+@functools.lru_cache(maxsize=4)
 def _formats(arch: str) -> list[tuple[Any, int, int]]:
     """(class, mask, value) of the first word, most specific first."""
     ins, _ = tables(arch)
@@ -150,7 +175,29 @@ def _decode(data: bytes, arch: str) -> tuple[Any, str, str, str, int]:
     return raw, label, family, variant, int(type(raw)._base_size)
 
 
-def decode(code: bytes, offset: int, address: int, arch: str) -> Inst:
+#: gfx90a opcodes that mean something else than in the (later) tables: (format, number) to name.
+#: "AMD Instinct MI200 Instruction Set Architecture Reference Guide".
+_GFX90A = {
+    ("VOP2", 0x16): "v_mac_f32",
+    ("VOP2", 0x17): "v_madmk_f32",
+    ("VOP2", 0x18): "v_madak_f32",
+    ("VOP3", 0x116): "v_mac_f32",
+    ("VOP3P", 0x54): "v_mfma_i32_32x32x8_i8",
+    ("VOP3P", 0x55): "v_mfma_i32_16x16x16_i8",
+    ("VOP3P", 0x63): "v_mfma_f32_32x32x4_2b_bf16",
+    ("VOP3P", 0x64): "v_mfma_f32_16x16x4_4b_bf16",
+    ("VOP3P", 0x65): "v_mfma_f32_4x4x4_16b_bf16",
+    ("VOP3P", 0x66): "v_mfma_f32_32x32x8_bf16",
+    ("VOP3P", 0x67): "v_mfma_f32_16x16x16_bf16",
+    ("VOP3P", 0x68): "v_mfma_f32_32x32x2_2b_bf16",
+    ("VOP3P", 0x69): "v_mfma_f32_16x16x2_4b_bf16",
+    ("VOP3P", 0x6B): "v_mfma_f32_4x4x2_16b_bf16",
+    ("VOP3P", 0x6C): "v_mfma_f32_32x32x4_bf16",
+    ("VOP3P", 0x6D): "v_mfma_f32_16x16x8_bf16",
+}
+
+
+def decode(code: bytes, offset: int, address: int, arch: str, target: str = "") -> Inst:
     """The instruction at `code[offset:]`, which lies at `address`.
 
     Raises ValueError when no encoding of `arch` matches.
@@ -160,4 +207,9 @@ def decode(code: bytes, offset: int, address: int, arch: str) -> Inst:
     except ValueError:
         word = int.from_bytes(code[offset : offset + 4], "little")
         raise ValueError(f"unknown {arch} encoding {word:#010x} at {address:#x}") from None
+    if target == "gfx90a" and family in ("VOP2", "VOP3", "VOP3P"):
+        name = _GFX90A.get((family, raw.op.value), name)
+    if arch == "cdna" and name.startswith("v_mad_mix"):
+        # The table keeps gfx900's name; every chip here fuses (and calls it fma_mix).
+        name = "v_fma_mix" + name.removeprefix("v_mad_mix")
     return Inst(address, size, name, family, variant, raw)

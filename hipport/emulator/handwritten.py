@@ -34,9 +34,12 @@ _FMAS = (
     "RDNA3: scale by 2**64 up or down by the quotient's exponent; the CDNA text's 2**32 does"
     " not undo V_DIV_SCALE"
 )
-_FIXUP = ("RDNA3/MI300, with the overflow case as an exponent difference: the text's own condition"
-          " (an infinite divisor) is handled before it and would leave x/y = NaN on overflow")
+_FIXUP = (
+    "RDNA3/MI300, with the overflow case as an exponent difference: the text's own condition"
+    " (an infinite divisor) is handled before it and would leave x/y = NaN on overflow"
+)
 _SCALE = "RDNA3: 1/S1 is judged in the operand's own format; D0 is S0 where nothing is scaled"
+_MAC = "MI200: not fused; the tables at hand are of later chips, which fuse"
 _TABLE = "MI300: the pseudocode names a table it does not give: signed 4 bits / 16"
 
 LANE: dict[str, Hand] = {
@@ -79,6 +82,9 @@ LANE: dict[str, Hand] = {
     "v_mbcnt_hi_u32_b32": Hand(
         "d0 = popc32(S0 & (l >= 32 ? (1u << (l & 31)) - 1u : 0u)) + S1;", _BITS
     ),
+    "v_mac_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(d0));", _MAC),
+    "v_madmk_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(LITERAL)) + u2fi(S1));", _MAC),
+    "v_madak_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(LITERAL));", _MAC),
     "v_perm_b32": Hand("d0 = p_perm(S0, S1, S2);", _BITS),
     "s_ff1_i32_b32": Hand("d0 = (u32)ctz32(S0);", _BITS),
     "s_ff1_i32_b64": Hand("d0 = (u32)ctz64(S0);", _BITS),

@@ -73,31 +73,54 @@ class LaunchResult:
 
 class _Region(ctypes.Structure):
     _fields_ = (
-        ("lo", ctypes.c_uint64), ("hi", ctypes.c_uint64), ("flags", ctypes.c_uint32),
-        ("id", ctypes.c_uint32), ("init", ctypes.c_void_p), ("shadow", ctypes.c_void_p),
+        ("lo", ctypes.c_uint64),
+        ("hi", ctypes.c_uint64),
+        ("flags", ctypes.c_uint32),
+        ("id", ctypes.c_uint32),
+        ("init", ctypes.c_void_p),
+        ("shadow", ctypes.c_void_p),
     )
 
 
 class _Ctx(ctypes.Structure):
     _fields_ = (
-        ("groups", ctypes.c_uint64), ("next", ctypes.c_uint64), ("budget", ctypes.c_uint64),
-        ("slice", ctypes.c_uint64), ("grid", ctypes.c_uint32 * 3), ("block", ctypes.c_uint32 * 3),
-        ("threads", ctypes.c_uint32), ("waves", ctypes.c_uint32), ("lds_size", ctypes.c_uint32),
-        ("scratch_size", ctypes.c_uint32), ("user", ctypes.c_uint32 * 64),
-        ("user_count", ctypes.c_uint32), ("id_enable", ctypes.c_uint32),
-        ("id_mode", ctypes.c_uint32), ("mode", ctypes.c_uint32), ("stop", ctypes.c_uint32),
-        ("nregions", ctypes.c_uint32), ("deterministic", ctypes.c_uint32),
-        ("regions", ctypes.POINTER(_Region)), ("image", ctypes.c_uint64),
-        ("instructions", ctypes.c_uint64), ("resident_limit", ctypes.c_uint32),
+        ("groups", ctypes.c_uint64),
+        ("next", ctypes.c_uint64),
+        ("budget", ctypes.c_uint64),
+        ("slice", ctypes.c_uint64),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("threads", ctypes.c_uint32),
+        ("waves", ctypes.c_uint32),
+        ("lds_size", ctypes.c_uint32),
+        ("scratch_size", ctypes.c_uint32),
+        ("user", ctypes.c_uint32 * 64),
+        ("user_count", ctypes.c_uint32),
+        ("id_enable", ctypes.c_uint32),
+        ("id_mode", ctypes.c_uint32),
+        ("mode", ctypes.c_uint32),
+        ("stop", ctypes.c_uint32),
+        ("nregions", ctypes.c_uint32),
+        ("deterministic", ctypes.c_uint32),
+        ("regions", ctypes.POINTER(_Region)),
+        ("image", ctypes.c_uint64),
+        ("instructions", ctypes.c_uint64),
+        ("resident_limit", ctypes.c_uint32),
         ("pad", ctypes.c_uint32),
     )
 
 
 class _Fault(ctypes.Structure):
     _fields_ = (
-        ("kind", ctypes.c_uint32), ("site", ctypes.c_uint32), ("lane", ctypes.c_uint32),
-        ("size", ctypes.c_uint32), ("wave", ctypes.c_uint32), ("write", ctypes.c_uint32),
-        ("addr", ctypes.c_uint64), ("group", ctypes.c_uint64), ("other", ctypes.c_uint64),
+        ("kind", ctypes.c_uint32),
+        ("site", ctypes.c_uint32),
+        ("lane", ctypes.c_uint32),
+        ("size", ctypes.c_uint32),
+        ("wave", ctypes.c_uint32),
+        ("write", ctypes.c_uint32),
+        ("addr", ctypes.c_uint64),
+        ("group", ctypes.c_uint64),
+        ("other", ctypes.c_uint64),
         ("other_site", ctypes.c_uint64),
     )
 
@@ -163,7 +186,11 @@ class Variable:
     def write(self, value: Any) -> None:
         """Replace the value: bytes or an array of exactly the variable's size (arrays may be
         shorter; the rest stays). Raises EmulatorError if it does not fit."""
-        raw = value if isinstance(value, (bytes, bytearray)) else np.ascontiguousarray(value).tobytes()
+        raw = (
+            value
+            if isinstance(value, (bytes, bytearray))
+            else np.ascontiguousarray(value).tobytes()
+        )
         if len(raw) > self.size:
             raise EmulatorError(f"{len(raw)} bytes do not fit variable {self.name} of {self.size}")
         self._memory[: len(raw)] = np.frombuffer(raw, np.uint8)
@@ -217,12 +244,16 @@ class Module:
                 word = whole & 0xFFFFFFFF if size == 4 else whole >> 32
                 struct.pack_into("<I", self._map, offset, word)
         self.kernels: Kernels = Kernels([Kernel(self, k) for k in code.kernels])
-        self.symbols: Symbols = Symbols([
-            Variable(s.name, s.size, s, self._memory[s.address : s.address + s.size])
-            for s in code.symbols
-            if s.kind == "object" and s.size and not s.name.endswith(".kd")
-            and not s.name.startswith("__hip_cuid_")
-        ])
+        self.symbols: Symbols = Symbols(
+            [
+                Variable(s.name, s.size, s, self._memory[s.address : s.address + s.size])
+                for s in code.symbols
+                if s.kind == "object"
+                and s.size
+                and not s.name.endswith(".kd")
+                and not s.name.startswith("__hip_cuid_")
+            ]
+        )
         self.digest = hashlib.sha256(code.data).digest()
 
     @functools.cached_property
@@ -234,7 +265,8 @@ class Module:
         """The image's parts as (low, high, writable, name), without overlap."""
         parts: list[tuple[int, int, bool, str]] = []
         named = sorted(
-            (s.address, s.address + s.size, s) for s in self.code.symbols
+            (s.address, s.address + s.size, s)
+            for s in self.code.symbols
             if s.kind == "object" and s.size
         )
         for segment in self.code.segments:
@@ -243,8 +275,9 @@ class Module:
                 if at <= low and high <= end:
                     if low > at:
                         parts.append((at, low, segment.writable, "code object data"))
-                    parts.append((low, high, symbol.writable and segment.writable,
-                                  symbol.demangled))
+                    parts.append(
+                        (low, high, symbol.writable and segment.writable, symbol.demangled)
+                    )
                     at = high
             if at < end:
                 parts.append((at, end, segment.writable, "code object data"))
@@ -260,7 +293,9 @@ class _Arena:
 
     def add(self, name: str, array: Array, fresh: bool) -> None:
         if not isinstance(array, np.ndarray):
-            raise EmulatorError(f"argument {name}: expected a NumPy array, got {type(array).__name__}")
+            raise EmulatorError(
+                f"argument {name}: expected a NumPy array, got {type(array).__name__}"
+            )
         if not array.flags.c_contiguous and not array.flags.f_contiguous:
             raise EmulatorError(f"argument {name}: the array must be contiguous")
         if array.dtype.hasobject:
@@ -327,10 +362,22 @@ def _three(value: int | Sequence[int], what: str) -> tuple[int, int, int]:
 
 
 _PARAMETER = {
-    "int": "<i4", "unsigned int": "<u4", "float": "<f4", "double": "<f8", "long": "<i8",
-    "unsigned long": "<u8", "long long": "<i8", "unsigned long long": "<u8", "short": "<i2",
-    "unsigned short": "<u2", "char": "<i1", "signed char": "<i1", "unsigned char": "<u1",
-    "bool": "<u1", "_Float16": "<f2", "__half": "<f2",
+    "int": "<i4",
+    "unsigned int": "<u4",
+    "float": "<f4",
+    "double": "<f8",
+    "long": "<i8",
+    "unsigned long": "<u8",
+    "long long": "<i8",
+    "unsigned long long": "<u8",
+    "short": "<i2",
+    "unsigned short": "<u2",
+    "char": "<i1",
+    "signed char": "<i1",
+    "unsigned char": "<u1",
+    "bool": "<u1",
+    "_Float16": "<f2",
+    "__half": "<f2",
 }
 
 
@@ -383,9 +430,14 @@ def scalar_bytes(value: Any, size: int, name: str, declared: str | None) -> byte
     if isinstance(value, (np.generic, np.ndarray)):
         raw = value.tobytes()
         if len(raw) == size:
-            if declared in _PARAMETER and np.dtype(_PARAMETER[declared]).kind == "f" and (
-                    value.dtype.kind in "iub"):
-                raise EmulatorError(f"argument {name}: the kernel takes {declared}, got {value.dtype}")
+            if (
+                declared in _PARAMETER
+                and np.dtype(_PARAMETER[declared]).kind == "f"
+                and (value.dtype.kind in "iub")
+            ):
+                raise EmulatorError(
+                    f"argument {name}: the kernel takes {declared}, got {value.dtype}"
+                )
             return raw
         if value.size != 1 or value.dtype.kind not in "iufb":
             raise EmulatorError(f"argument {name}: {len(raw)} bytes given, the kernel takes {size}")
@@ -451,7 +503,8 @@ class Kernel:
                 library = note.parent / library
             if library.exists():
                 self._built[key] = _Built(
-                    load_library(library), tuple((int(a), str(n)) for a, n in kept["sites"]))
+                    load_library(library), tuple((int(a), str(n)) for a, n in kept["sites"])
+                )
                 return False
         except (OSError, ValueError, KeyError):
             pass
@@ -463,9 +516,10 @@ class Kernel:
             line = self.module.lines.find(error.address)
             reason = str(error).partition("is not supported: ")[2]
             raise UnsupportedInstruction(
-                error.name, error.address, self.demangled, line, reason) from None
+                error.name, error.address, self.demangled, line, reason
+            ) from None
         text = "\n".join(f"#define {name} {value}" for name, value in flags.items())
-        library = build(done.source.replace("%FLAGS%", text))
+        library = build(done.source.replace("%FLAGS%", text), done.flags)
         note.parent.mkdir(parents=True, exist_ok=True)
         partial = note.with_suffix(f".{os.getpid()}.tmp")
         partial.write_text(json.dumps({"library": library.name, "sites": done.sites}))
@@ -513,7 +567,8 @@ class Kernel:
             )
         if info.lds + lds > 65536:
             raise EmulatorError(
-                f"kernel {self.demangled}: {info.lds + lds} bytes of LDS, a work-group has 65536")
+                f"kernel {self.demangled}: {info.lds + lds} bytes of LDS, a work-group has 65536"
+            )
         compiled = self.prepare(watch)
         built = self._built[tuple(sorted(watch.flags.items()))]
 
@@ -535,16 +590,29 @@ class Kernel:
         for i, (a, value, label) in enumerate(zip(self.arguments, args, labels, strict=True)):
             raw = self._encode(arena, a, value, label, types[i] if types else None)
             arena.memory[kernarg + a.offset : kernarg + a.offset + len(raw)] = np.frombuffer(
-                raw, np.uint8)
+                raw, np.uint8
+            )
         for a in info.arguments:
             if a.hidden:
                 raw = _hidden(a, grid3, block3, lds)
                 arena.memory[kernarg + a.offset : kernarg + a.offset + len(raw)] = np.frombuffer(
-                    raw, np.uint8)
+                    raw, np.uint8
+                )
         struct.pack_into(
-            "<HHHHHHIIIIIQQQQ", arena.map, packet, 0x1502, 3, *block3, 0,
-            *(g * b for g, b in zip(grid3, block3, strict=True)), info.scratch, info.lds + lds,
-            0, arena.base + kernarg, 0, 0,
+            "<HHHHHHIIIIIQQQQ",
+            arena.map,
+            packet,
+            0x1502,
+            3,
+            *block3,
+            0,
+            *(g * b for g, b in zip(grid3, block3, strict=True)),
+            info.scratch,
+            info.lds + lds,
+            0,
+            arena.base + kernarg,
+            0,
+            0,
         )
 
         regions = self._regions(arena, kernarg, packet, watch)
@@ -585,7 +653,9 @@ class Kernel:
         elif a.kind == "global_buffer" and isinstance(value, np.ndarray):
             arena.add(label, value, False)
 
-    def _encode(self, arena: _Arena, a: Argument, value: Any, label: str, declared: str | None) -> bytes:
+    def _encode(
+        self, arena: _Arena, a: Argument, value: Any, label: str, declared: str | None
+    ) -> bytes:
         def pointer(target: Any) -> int:
             if target is None:
                 return 0
@@ -599,7 +669,8 @@ class Kernel:
             raw = bytearray(value.data)
             if len(raw) != a.size:
                 raise EmulatorError(
-                    f"argument {label}: {len(raw)} bytes given, the kernel takes {a.size}")
+                    f"argument {label}: {len(raw)} bytes given, the kernel takes {a.size}"
+                )
             for offset, target in value.pointers.items():
                 struct.pack_into("<Q", raw, offset, pointer(target))
             return bytes(raw)
@@ -609,7 +680,8 @@ class Kernel:
             if isinstance(value, int) and value == 0:
                 return bytes(8)
             raise EmulatorError(
-                f"argument {label} is a pointer: pass a NumPy array, not {type(value).__name__}")
+                f"argument {label} is a pointer: pass a NumPy array, not {type(value).__name__}"
+            )
         if isinstance(value, (Ptr, Uninitialised)):
             if a.size != 8:
                 raise EmulatorError(f"argument {label} is not a pointer")
@@ -622,8 +694,11 @@ class Kernel:
         """(low, high, writable, name, dtype size, init shadow or None) of all device memory."""
         found: list[list[Any]] = []
         for low, high, offset in arena.spans:
-            parts = [(n, v, f) for n, v, f in arena.views
-                     if low <= int(v.ctypes.data) and int(v.ctypes.data) + v.nbytes <= high]
+            parts = [
+                (n, v, f)
+                for n, v, f in arena.views
+                if low <= int(v.ctypes.data) and int(v.ctypes.data) + v.nbytes <= high
+            ]
             label = " / ".join(dict.fromkeys(n for n, _, _ in parts))
             writable = any(v.flags.writeable for _, v, _ in parts)
             used = max((v.nbytes for _, v, _ in parts), default=0)
@@ -636,20 +711,38 @@ class Kernel:
                         at = int(v.ctypes.data) - low
                         init[at : at + v.nbytes] = 0
             if end > arena.base + offset:
-                found.append([arena.base + offset, end, writable, label,
-                              parts[0][1].dtype.itemsize, init])
-        found.append([arena.base + kernarg, arena.base + kernarg
-                      + (self.info.kernarg_size + 255) // 256 * 256, False, "kernel arguments", 1,
-                      None])
-        found.append([arena.base + packet, arena.base + packet + 64, False, "dispatch packet", 1,
-                      None])
+                found.append(
+                    [arena.base + offset, end, writable, label, parts[0][1].dtype.itemsize, init]
+                )
+        found.append(
+            [
+                arena.base + kernarg,
+                arena.base + kernarg + (self.info.kernarg_size + 255) // 256 * 256,
+                False,
+                "kernel arguments",
+                1,
+                None,
+            ]
+        )
+        found.append(
+            [arena.base + packet, arena.base + packet + 64, False, "dispatch packet", 1, None]
+        )
         for a, b, w, n in self.module._image_regions():
             found.append([a, b, w, n, 1, None])
         found.sort(key=lambda r: r[0])
         return found
 
-    def _context(self, arena: _Arena, grid: tuple[int, int, int], block: tuple[int, int, int],
-                 lds: int, watch: Watch, regions: list[Any], kernarg: int, packet: int) -> _Ctx:
+    def _context(
+        self,
+        arena: _Arena,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        lds: int,
+        watch: Watch,
+        regions: list[Any],
+        kernarg: int,
+        packet: int,
+    ) -> _Ctx:
         info = self.info
         table = (_Region * len(regions))()
         for i, (low, high, writable, _, _, init) in enumerate(regions):
@@ -700,8 +793,15 @@ class Kernel:
 
     # ------------------------------------------------------------ faults
 
-    def _explain(self, f: _Fault, built: _Built, regions: list[Any], arena: _Arena,
-                 grid: tuple[int, int, int], block: tuple[int, int, int]) -> Fault:
+    def _explain(
+        self,
+        f: _Fault,
+        built: _Built,
+        regions: list[Any],
+        arena: _Arena,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+    ) -> Fault:
         pc, instruction = built.sites[f.site] if f.site < len(built.sites) else (0, "?")
         group = int(f.group)
         where = (group % grid[0], group // grid[0] % grid[1], group // grid[0] // grid[1])
@@ -715,8 +815,12 @@ class Kernel:
         offset: int | None = None
         if kind in ("out-of-bounds", "read-only", "misaligned", "uninitialised", "race"):
             inside = [r for r in regions if r[0] <= address < r[1]]
-            near = inside or sorted(
-                regions, key=lambda r: r[0] - address if address < r[0] else address - r[1])[:1]
+            near = (
+                inside
+                or sorted(
+                    regions, key=lambda r: r[0] - address if address < r[0] else address - r[1]
+                )[:1]
+            )
             if near:
                 r = near[0]
                 away = max(r[0] - address, address - r[1], 0)
@@ -725,13 +829,33 @@ class Kernel:
                     index = offset // r[4]
         message = _message(kind, access, address, size, buffer, index, f, regions)
         return Fault(
-            kind, self.demangled, instruction, pc, self.module.lines.find(pc), where, thread, address,
-            size, bool(f.write & 1), message, buffer, index, offset,
+            kind,
+            self.demangled,
+            instruction,
+            pc,
+            self.module.lines.find(pc),
+            where,
+            thread,
+            address,
+            size,
+            bool(f.write & 1),
+            message,
+            buffer,
+            index,
+            offset,
         )
 
 
-def _message(kind: str, access: str, address: int, size: int, buffer: str | None, index: int | None,
-             f: _Fault, regions: list[Any]) -> str:
+def _message(
+    kind: str,
+    access: str,
+    address: int,
+    size: int,
+    buffer: str | None,
+    index: int | None,
+    f: _Fault,
+    regions: list[Any],
+) -> str:
     if kind == "out-of-bounds":
         if address < 65536:
             return f"{access} of {size} bytes through a null pointer (address {address:#x})"
@@ -739,8 +863,10 @@ def _message(kind: str, access: str, address: int, size: int, buffer: str | None
             return f"{access} of {size} bytes at {address:#x}, far from every buffer"
         region = next(r for r in regions if r[3] == buffer)
         elements = (region[1] - region[0]) // region[4]
-        return (f"{access} of {size} bytes at index {index} of buffer {buffer}, which has {elements}"
-                f" elements of {region[4]} bytes")
+        return (
+            f"{access} of {size} bytes at index {index} of buffer {buffer}, which has {elements}"
+            f" elements of {region[4]} bytes"
+        )
     if kind == "read-only":
         return f"{access} of {size} bytes at index {index} of read-only buffer {buffer}"
     if kind == "lds-out-of-bounds":
@@ -767,7 +893,9 @@ def _message(kind: str, access: str, address: int, size: int, buffer: str | None
     if kind == "mode":
         return "the kernel changes the floating-point mode or uses a swizzled buffer"
     if kind == "message":
-        return "the kernel sends a message to the host, as printf does; host calls are not available"
+        return (
+            "the kernel sends a message to the host, as printf does; host calls are not available"
+        )
     if kind in ("race", "lds-race"):
         what = f"index {index} of buffer {buffer}" if kind == "race" else f"LDS offset {address}"
         return f"{access} of {what} races with another thread"
@@ -778,7 +906,9 @@ def _pair(value: int) -> list[int]:
     return [value & 0xFFFFFFFF, value >> 32]
 
 
-def _hidden(a: Argument, grid: tuple[int, int, int], block: tuple[int, int, int], lds: int) -> bytes:
+def _hidden(
+    a: Argument, grid: tuple[int, int, int], block: tuple[int, int, int], lds: int
+) -> bytes:
     kind = a.kind.removeprefix("hidden_")
     axis = {"x": 0, "y": 1, "z": 2}
     value = 0

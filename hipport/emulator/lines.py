@@ -62,7 +62,9 @@ def _rows(elf: ELFFile) -> list[tuple[int, str | None]]:
             state = entry.state
             if state is None:
                 continue
-            text = None if state.end_sequence or not state.line else f"{name(state.file)}:{state.line}"
+            text = (
+                None if state.end_sequence or not state.line else f"{name(state.file)}:{state.line}"
+            )
             rows.append((state.address, text))
     # Several rows may share an address; the last one wins, as debuggers do.
     last: dict[int, str | None] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hipport.emulator import pcode
-from hipport.emulator.decode import Inst, tables
+from hipport.emulator.decode import Inst, pseudocode
 from hipport.emulator.operands import Unsupported, scalar
 
 if TYPE_CHECKING:
@@ -130,8 +130,7 @@ def atomic_lines(
     `data` are the data registers as C; `returns` the registers that take the old value. The new
     value is what the pseudocode computes; the exchange is a compare-and-swap loop.
     """
-    _, module = tables(t.arch)
-    text = module.PCODE.get(inst.op)
+    text = pseudocode(t.arch, inst.op)
     if text is None:
         raise Unsupported("no pseudocode")
     wide = any(x in text for x in (".u64", ".i64", ".b64", ".f64"))
@@ -272,11 +271,37 @@ def flat(t: Translator, inst: Inst) -> list[str]:
     access = plain_access(rest)
     if access is not None:
         return _move(t, inst, access, kind, address, pointer, data if access.store else vdst)
+    if rest.startswith("load_lds") and unit == "global" and "addtid" not in rest:
+        return _load_lds(t, inst, kind, address, pointer, rest.removeprefix("load_lds_"), offset)
     if rest.startswith("load_lds"):
         raise Unsupported("load into LDS")
     if rest.startswith("atomic") and unit != "scratch":
         return _atomic(t, inst, address, pointer, data, vdst)
     raise Unsupported("memory operation")
+
+
+def _load_lds(
+    t: Translator, inst: Inst, kind: str, address: str, pointer: str, what: str, offset: int
+) -> list[str]:
+    """GLOBAL_LOAD_LDS: lanes' data go to LDS at M0 + offset, one element a lane."""
+    access = plain_access("load_" + what)
+    if access is None:
+        raise Unsupported("load into LDS")
+    m0 = "S[124]" if t.arch == "cdna" else "S[125]"
+    size = access.unit * access.count
+    step = max(4, size)
+    site, second = t.site(inst), t.site(inst)
+    lines = [
+        f"const {kind} a = {address};",
+        f"u8 *p = {pointer.format(site=site, at=0, n=size, wr=0)}; if (!p) goto fault;",
+        f"u8 *q = lptr(k, w, {second}, ({m0} & 0xffffu) + ({offset}) + {step}u * l, {step}, 1, l); "
+        "if (!q) goto fault;",
+    ]
+    if access.unit == 4:
+        lines.append(f"__builtin_memcpy(q, p, {size});")
+    else:
+        lines.append(f"st32(q, {loaded(access, '0')});")
+    return each_lane(lines)
 
 
 def _move(
@@ -308,8 +333,7 @@ def _move(
 def _atomic(
     t: Translator, inst: Inst, address: str, pointer: str, data: int, vdst: int
 ) -> list[str]:
-    _, module = tables(t.arch)
-    text = module.PCODE.get(inst.op, "")
+    text = pseudocode(t.arch, inst.op) or ""
     wide = any(x in text for x in (".u64", ".i64", ".b64", ".f64"))
     words = (2 if wide else 1) * (2 if "cmpswap" in inst.name else 1)
     returning = inst.get("sc0") if t.arch == "cdna" else inst.get("glc")
@@ -389,8 +413,7 @@ def buffer(t: Translator, inst: Inst) -> list[str]:
             lines.append("static const u8 zero[4] = {0}; if (!p) p = (u8 *)zero;")
             lines.append(f"{regs[0]} = {loaded(access, regs[0])};")
         return each_lane(lines)
-    _, module = tables(t.arch)
-    text = module.PCODE.get(inst.op, "")
+    text = pseudocode(t.arch, inst.op) or ""
     wide = any(x in text for x in (".u64", ".i64", ".b64", ".f64"))
     words = (2 if wide else 1) * (2 if "cmpswap" in inst.name else 1)
     returned = 2 if wide else 1
@@ -529,8 +552,7 @@ def ds(t: Translator, inst: Inst) -> list[str]:
                 lines.append(f"st32(p{i} + {4 * j}, n{i}_{j});")
                 lines.append(f"{_vreg(vdst + i * words + j)} = r{i}_{j};")
         return each_lane(lines)
-    _, module = tables(t.arch)
-    text = module.PCODE.get(inst.op, "")
+    text = pseudocode(t.arch, inst.op) or ""
     if "MEM[" not in text or "bvh" in name or "gws" in name:
         raise Unsupported("LDS operation")
     wide = any(x in text for x in (".u64", ".i64", ".b64", ".f64"))

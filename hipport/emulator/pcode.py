@@ -361,7 +361,7 @@ def from_bits(c: str, t: Type, have: int = 32) -> Value:
     if t == ("bf", 16):
         return Value(f"bf2f({c})", t, mask(c, 16) if have > 16 else f"({c})")
     if t == ("f", 32):
-        return Value(f"u2f({c})", t, f"((u32)({c}))")
+        return Value(f"u2fi({c})", t, f"((u32)({c}))")
     if t == ("f", 64):
         return Value(f"u2d({c})", t, f"((u64)({c}))")
     if kind == "i":

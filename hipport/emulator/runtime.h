@@ -72,19 +72,26 @@ INLINE i32 cls64(i64 x) { u64 y = (u64)(x ^ (x >> 63)); return y ? __builtin_clz
 
 /* ------------------------------------------------------------------ floating point
  * Denormals of f32 are flushed where the kernel's mode says so; f16 and f64 share one mode bit. */
-#ifndef FLUSH32
-#define FLUSH32 0
-#endif
-#ifndef FLUSH16
-#define FLUSH16 0
-#endif
-INLINE float fl32(float x) {
-#if FLUSH32
+INLINE float flush_(float x) {
   u32 b = f2u(x);
   return (b & 0x7f800000u) ? x : u2f(b & 0x80000000u);
+}
+/* `ftz` is in scope wherever the translator writes these */
+#define fl32(x) (ftz ? flush_(x) : (x))
+#define u2fi(x) (ftz ? flush_(u2f(x)) : u2f(x))
+int fesetround(int);
+#if defined(__x86_64__) || defined(__i386__)
+#define HOST_ROUND {0, 0x800, 0x400, 0xc00}   /* nearest, up, down, zero */
+#elif defined(__aarch64__)
+#define HOST_ROUND {0, 0x400000, 0x800000, 0xc00000}
 #else
-  return x;
+#define HOST_ROUND {0, 0, 0, 0}
 #endif
+/* MODE bits 0-1 round f32, 2-3 round f64 and f16; the host has one mode for both */
+static void host_round(u32 mode) {
+  static const int host[4] = HOST_ROUND;
+  u32 f = mode & 3, d = (mode >> 2) & 3;
+  fesetround(host[f ? f : d]);
 }
 INLINE float h2f(u32 h) {
   u32 s = (h & 0x8000u) << 16, e = (h >> 10) & 31, m = h & 0x3ffu;

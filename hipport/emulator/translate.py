@@ -16,7 +16,7 @@ from typing import Any
 
 from hipport.emulator import handwritten, matrix, memory, operands, pcode, vectors
 from hipport.emulator.codeobject import CodeObject, KernelInfo
-from hipport.emulator.decode import Inst, decode, operand_table, tables
+from hipport.emulator.decode import Inst, decode, pseudocode, shape_of
 from hipport.emulator.errors import EmulatorError, UnsupportedInstruction
 from hipport.emulator.lanes import LaneLoop, LaneOp
 from hipport.emulator.operands import Operand, Unsupported, constant, scalar, sign_modifiers, vector
@@ -123,7 +123,7 @@ class Translator:
 
     def formats(self, inst: Inst) -> dict[str, Operand]:
         found = {}
-        for name, (fmt, bits, _) in operand_table(self.arch).get(inst.op, {}).items():
+        for name, (fmt, bits, _) in shape_of(self.arch, inst.op).items():
             found[name] = _operand(fmt.name, bits)
         return found
 
@@ -218,7 +218,13 @@ class Translator:
             c = scalar(self, ssrc, 32, "u", self.literal(inst))
             return [f"S[({sdst} + {m0}) & 127] = {c};"]
         if name == "s_set_gpr_idx_on":
-            raise Unsupported("register indexing mode")
+            # Bits of the raw second source: index src0, src1, src2, destination.
+            self.gpr_index = inst.raw._raw >> 8 & 15
+            self.identity = True
+            c = scalar(self, ssrc, 32, "u", None)
+            return [
+                f"S[124] = (S[124] & 0xffff0f00u) | ({c} & 0xffu) | {self.gpr_index << 12:#x}u;"
+            ]
         if name == "s_getreg_b32":
             return self.getreg(inst)
         if name in ("s_setreg_b32", "s_setreg_imm32_b32"):
@@ -230,6 +236,22 @@ class Translator:
                 return [f"S64({sdst}) = w->icount + w->tick;"]
             raise Unsupported(f"message {ssrc}")
         return None
+
+    @staticmethod
+    def scalar_special_name(name: str) -> bool:
+        """Whether `scalar_special` handles `name`."""
+        return name.startswith(
+            (
+                "s_getpc",
+                "s_setpc",
+                "s_swappc",
+                "s_call",
+                "s_movrel",
+                "s_getreg",
+                "s_setreg",
+                "s_sendmsg",
+            )
+        )
 
     def getreg(self, inst: Inst) -> list[str]:
         imm = inst.get("simm16")
@@ -273,6 +295,7 @@ class Translator:
         ]
 
     changes_mode = False
+    identity = False
 
     def context(self, inst: Inst, sources: dict[str, int], bits: int) -> pcode.Context:
         """Names for the pseudocode of `inst`; `sources` gives S0, S1, S2 their widths."""
@@ -302,8 +325,7 @@ class Translator:
         )
 
     def pseudo(self, inst: Inst, ctx: pcode.Context, op: Any = None) -> list[str]:
-        _, module = tables(self.arch)
-        text = module.PCODE.get(inst.op if op is None else op)
+        text = pseudocode(self.arch, inst.op if op is None else op)
         if text is None:
             raise Unsupported("the manual gives no pseudocode")
         try:
@@ -338,7 +360,7 @@ class Translator:
                 if not low <= at < high:
                     raise self.unsupported_at(at, "code outside the text section")
                 try:
-                    inst = decode(text, at - low, at, self.arch)
+                    inst = decode(text, at - low, at, self.arch, self.target)
                 except ValueError as error:
                     raise self.unsupported_at(at, str(error)) from None
                 seen[at] = inst
@@ -374,7 +396,7 @@ class Translator:
             if at >= high:
                 break
             try:
-                inst = decode(text, at - low, at, self.arch)
+                inst = decode(text, at - low, at, self.arch, self.target)
             except ValueError:
                 break
             if inst.name == "s_add_u32" and inst.get("sdst") == reg and inst.get("ssrc0") == reg:
@@ -467,7 +489,13 @@ class Translator:
         """Translate one instruction."""
         name = inst.name
         form = inst.format
+        if name == "s_set_gpr_idx_off":
+            self.gpr_index = None
+            return
         if name in _NOTHING or memory.no_effect(name):
+            return
+        if self.gpr_index is not None and form.startswith("VOP"):
+            self.emit(vectors.indexed(self, inst))
             return
         if form == "SOPP":
             self.emit(self.program(inst))
@@ -557,6 +585,11 @@ class Translator:
     # ------------------------------------------------------------ assembling
 
     def finish(self, labels: set[int], insts: Sequence[Inst]) -> Translation:
+        if self.identity:
+            # Registers addressed through M0 must stay where the code object put them.
+            self.vgprs |= set(
+                range(max(self.kernel.vgprs, *(n + 1 for n in self.vgprs if n < 256)))
+            )
         numbers = sorted(self.vgprs)
         place = {n: i for i, n in enumerate(numbers)}
         flush32 = (self.mode >> 4) & 3 != 3
@@ -564,8 +597,12 @@ class Translator:
             f"#define L {self.lanes}",
             f"#define NV {len(numbers)}",
             f"#define NSITES {len(self.places)}",
-            f"#define FLUSH32 {int(flush32)}",
         ]
+        ftz = (
+            "u32 ftz = (w->mode >> 4 & 3) != 3;"
+            if self.changes_mode
+            else f"enum {{ ftz = {int(flush32)} }};"
+        )
         body = "\n".join(self.out)
         # Registers are renumbered densely so that a wavefront's state stays small.
         body = re.sub(r"VX\((\d+)\)", lambda m: str(place[int(m[1])]), body)
@@ -590,8 +627,7 @@ class Translator:
             "if (w->icount > k->c->budget) { fail(k, w, F_BUDGET, site, 0, w->icount, 0, 0); "
             "goto fault; } } while (0)",
             "#define JUMP(a, site) do { jump = (a) - BASE; jsite = site; goto dispatch; } while (0)",
-            "#define SETMODE(site) do { if ((w->mode & 0xff) != (k->c->mode & 0xff)) "
-            "{ fail(k, w, F_MODE, site, 0, w->mode, 0, 0); goto fault; } } while (0)",
+            "#define SETMODE(site) do { ftz = (w->mode >> 4 & 3) != 3; host_round(w->mode); } while (0)",
             "#if HP_BARRIER",
             "#define BARRIER_CHECK(site) do { if (EXEC64 != w->live) { u64 miss_ = w->live & ~EXEC64; "
             "fail(k, w, F_BARRIER, site, (u32)__builtin_ctzll(miss_), miss_, 0, 0); goto fault; } } "
@@ -600,7 +636,8 @@ class Translator:
             "#define BARRIER_CHECK(site) (void)0",
             "#endif",
             '#define LANES _Pragma("GCC ivdep") for (int l = 0; l < L; l++)',
-            "static int kernel(Worker *k, Wave *w, u32 unused) {",
+            "static int kernel_body(Worker *k, Wave *w) {",
+            ftz,
             "u32 *restrict S = w->s; u32 *restrict V = w->v; u32 scc = w->scc; u64 jump; u32 jsite;",
             "u32 em[L] __attribute__((aligned(64))); EXECCHANGED;",
             f"const u32 fp8_clamp = 1; switch (w->resume) {{ case 0: goto L_{self.kernel.entry:x}; "
@@ -609,6 +646,12 @@ class Translator:
             "fault: return FAULTED;",
             body,
             "}",
+            "static int kernel(Worker *k, Wave *w, u32 unused) {",
+            (
+                "host_round(w->mode); int r = kernel_body(k, w); host_round(0); return r; }"
+                if self.changes_mode
+                else "return kernel_body(k, w); }"
+            ),
         ]
         source = "\n".join(
             [
@@ -624,7 +667,13 @@ class Translator:
                 "",
             ]
         )
-        return Translation(source, tuple(self.places), len(numbers), len(insts))
+        return Translation(
+            source,
+            tuple(self.places),
+            len(numbers),
+            len(insts),
+            ("-frounding-math",) if self.changes_mode else (),
+        )
 
 
 def _ends(inst: Inst) -> bool:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from hipport.emulator import handwritten
-from hipport.emulator.decode import Inst, operand_table, tables
+from hipport.emulator.decode import Inst, shape_of, tables
 from hipport.emulator.lanes import LaneOp
 from hipport.emulator.operands import (
     Operand,
@@ -48,6 +48,41 @@ def translate(t: Translator, inst: Inst) -> None:
         _accvgpr(t, inst)
         return
     t.lane(_operation(t, inst))
+
+
+def indexed(t: Translator, inst: Inst) -> list[str]:
+    """A move under S_SET_GPR_IDX_ON: register numbers get M0's low byte added."""
+    if inst.name != "v_mov_b32" or inst.variant not in ("", "LIT"):
+        raise Unsupported("register indexing mode on anything but v_mov_b32")
+    assert t.gpr_index is not None
+    src, dst = inst.get("src0"), inst.get("vdst") - 256
+    t.use_vgpr(dst)
+    to = f"({dst} + (S[124] & 0xffu))" if t.gpr_index & 8 else f"{dst}"
+    if src >= 256:
+        t.use_vgpr(src - 256)
+        from_ = f"({src - 256} + (S[124] & 0xffu))" if t.gpr_index & 1 else f"{src - 256}"
+        value = f"V[REL({from_}) * L + l]"
+    else:
+        value = scalar(t, src, 32, "u", t.literal(inst))
+    return [f"for (int l = 0; l < L; l++) if (em[l]) V[REL({to}) * L + l] = {value};"]
+
+
+def _relative(t: Translator, inst: Inst) -> list[str]:
+    """RDNA3 V_MOVREL*: register numbers offset by M0."""
+    t.identity = True
+    src, dst = inst.get("src0"), inst.get("vdst") - 256
+    t.use_vgpr(dst)
+    m0s = m0d = "S[125]"
+    if inst.name == "v_movrelsd_2_b32":
+        m0s, m0d = "(S[125] & 0x3ffu)", "(S[125] >> 16 & 0x3ffu)"
+    to = f"{dst} + {m0d}" if inst.name != "v_movrels_b32" else f"{dst}"
+    if inst.name == "v_movreld_b32" and src < 256:
+        value = scalar(t, src, 32, "u", t.literal(inst))
+    else:
+        t.use_vgpr(src - 256)
+        from_ = f"{src - 256} + {m0s}" if inst.name != "v_movreld_b32" else f"{src - 256}"
+        value = f"V[REL({from_}) * L + l]"
+    return [f"for (int l = 0; l < L; l++) if (em[l]) V[REL({to}) * L + l] = {value};"]
 
 
 def _accvgpr(t: Translator, inst: Inst) -> None:
@@ -96,7 +131,7 @@ def _operation(t: Translator, inst: Inst) -> LaneOp:
     wants: dict[str, Operand] = {}
     sources: dict[str, str] = {}
     number = {"src0": 0, "src1": 1, "vsrc1": 1, "src2": 2}
-    table = operand_table(t.arch).get(inst.op, {})
+    table = shape_of(t.arch, inst.op)
     absolute, negate = inst.get("abs"), inst.get("neg")
     opsel = inst.get("opsel")
     carry_in: str | None = None
@@ -215,7 +250,8 @@ def _operation(t: Translator, inst: Inst) -> LaneOp:
     if name.startswith(("v_mad_mix", "v_fma_mix")):
         lines += _mix(t, inst, sources)
     elif hand is not None:
-        text = hand.c.replace("{ieee}", "ieee" if t.ieee else "quiet").replace("OPSEL", str(opsel))
+        text = hand.c.replace("{ieee}", "ieee" if t.ieee else "quiet")
+        text = text.replace("OPSEL", str(opsel)).replace("LITERAL", f"{literal or 0:#x}u")
         wrote_carry = "cout" in text
         if wrote_carry:
             lines.append("u32 cout = 0;")
@@ -512,6 +548,8 @@ def _cross(t: Translator, inst: Inst) -> list[str]:
             f"u32 t_ = {column(src0)}l]; {column(src0)}l] = {column(vdst)}(l + {span})]; "
             f"{column(vdst)}(l + {span})] = t_; }}"
         ]
+    if name.startswith("v_movrel"):
+        return _relative(t, inst)
     if name == "v_swap_b32":
         return [
             f"for (int l = 0; l < L; l++) if (em[l]) {{ u32 t_ = {column(src0)}l]; "
@@ -521,6 +559,7 @@ def _cross(t: Translator, inst: Inst) -> list[str]:
 
 
 HELPERS = r"""
+#define REL(n) ((u32)(n) < NV ? (u32)(n) : 0)
 INLINE u32 quiet_min_f32(u32 a, u32 b) { return f2u(p_min_f32(u2f(a), u2f(b))); }
 INLINE u32 quiet_max_f32(u32 a, u32 b) { return f2u(p_max_f32(u2f(a), u2f(b))); }
 INLINE u32 clamp_f(u32 x) { float f = u2f(x); f = f > 0.0f ? f : 0.0f; return f2u(f < 1.0f ? f : 1.0f); }

@@ -35,17 +35,34 @@ class Watch:
     def flags(self) -> dict[str, int]:
         """The C macros that switch the checks on."""
         return {
-            "HP_UNINIT": int(self.uninitialised), "HP_RACES": int(self.races),
-            "HP_BARRIER": int(self.barriers), "HP_LANES": int(self.lanes),
+            "HP_UNINIT": int(self.uninitialised),
+            "HP_RACES": int(self.races),
+            "HP_BARRIER": int(self.barriers),
+            "HP_LANES": int(self.lanes),
             "HP_ALIGN": int(self.alignment),
         }
 
 
 #: Fault kinds by the number the C side uses.
 KINDS = (
-    "none", "out-of-bounds", "read-only", "lds-out-of-bounds", "scratch-out-of-bounds", "misaligned",
-    "uninitialised", "uninitialised-lds", "race", "lds-race", "divergent-barrier", "inactive-lane",
-    "budget", "trap", "bad-jump", "deadlock", "mode", "message",
+    "none",
+    "out-of-bounds",
+    "read-only",
+    "lds-out-of-bounds",
+    "scratch-out-of-bounds",
+    "misaligned",
+    "uninitialised",
+    "uninitialised-lds",
+    "race",
+    "lds-race",
+    "divergent-barrier",
+    "inactive-lane",
+    "budget",
+    "trap",
+    "bad-jump",
+    "deadlock",
+    "mode",
+    "message",
 )
 
 
