@@ -16,6 +16,12 @@ A file maps slugs to entries::
         code
       targets: [wave64]        # free words, or names from targets.yaml; empty means all
       links: ["Title <address>"]
+      names: [cudaMallocManaged]   # optional: every use of these identifiers is of the class
+      prefixes: [cudnn]            # optional: likewise by beginning
+      headers: ["cutlass/*"]       # optional: likewise by include path (a glob)
+      namespaces: [cutlass]        # optional: likewise by ``name::``
+      where: device                # optional: only in device or host code
+      once: true                   # optional: only the first use in a file
 """
 
 from __future__ import annotations
@@ -33,9 +39,13 @@ from typing import Any
 from hipport.data import rules_dir
 from hipport.findings import Action, Severity
 
-_FORMAT = "1"
+_FORMAT = "2"
 _REQUIRED = ("code", "title", "severity", "action", "message", "why")
-_OPTIONAL = ("before", "after", "targets", "links", "effort", "suppress")
+_OPTIONAL = (
+    "before", "after", "targets", "links", "effort", "suppress", "names", "prefixes", "headers",
+    "namespaces", "where", "once",
+)  # fmt: skip
+_LISTS = ("targets", "links", "names", "prefixes", "headers", "namespaces")
 
 
 class HazardError(ValueError):
@@ -58,6 +68,12 @@ class Hazard:
     targets: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     effort: str = "low"
+    names: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    where: str = ""
+    once: bool = False
     fields: tuple[str, ...] = field(default=())
 
     def render(self, **values: object) -> str:
@@ -98,8 +114,9 @@ def _entry(file: Path, slug: str, raw: Any) -> Hazard:
         why=str(raw["why"]).strip(),
         before=str(raw.get("before") or "").rstrip(),
         after=str(raw.get("after") or "").rstrip(),
-        targets=tuple(str(t) for t in raw.get("targets") or ()),
-        links=tuple(str(t) for t in raw.get("links") or ()),
+        **{key: tuple(str(t) for t in raw.get(key) or ()) for key in _LISTS},
+        where=str(raw.get("where") or ""),
+        once=bool(raw.get("once")),
         effort=str(raw.get("effort") or "low"),
         fields=names,
     )
@@ -155,9 +172,7 @@ def _read_cache(path: Path) -> dict[str, Hazard] | None:
                 **entry,
                 "severity": Severity(entry["severity"]),
                 "action": Action(entry["action"]),
-                "targets": tuple(entry["targets"]),
-                "links": tuple(entry["links"]),
-                "fields": tuple(entry["fields"]),
+                **{key: tuple(entry[key]) for key in (*_LISTS, "fields")},
             }
         )
         for slug, entry in raw.items()
