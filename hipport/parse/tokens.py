@@ -49,9 +49,9 @@ _TOKEN = re.compile(
     |((?:u8|[uUL])?R"(?P<delim>[^()\\\s"]{0,16})\(.*?\)(?P=delim)"
         |(?:u8|[uUL])?"(?:[^"\\\n\r]|\\(?:\r\n|[\s\S]))*(?:"|(?=[\r\n])|\Z|\\\Z))
     |((?:u8|[uUL])?'(?:[^'\\\n\r]|\\(?:\r\n|[\s\S]))*(?:'|(?=[\r\n])|\Z|\\\Z))
-    |((?m:^)[ \t]*\#[ \t]*(?:\\\r?\n[ \t]*)?(?:include_next|include|import)\b)
+    |((?:(?m:^)|(?<=\xef\xbb\xbf))[ \t]*\#[ \t]*(?:\\\r?\n[ \t]*)?(?:include_next|include|import)\b)
         (?:[ \t]*(?:\\\r?\n[ \t]*)?(<[^>\n\r]*>|"[^"\n\r]*"))?
-    |((?m:^)[ \t]*\#[ \t]*(?:\\\r?\n[ \t]*)?[A-Za-z_]\w*)
+    |((?:(?m:^)|(?<=\xef\xbb\xbf))[ \t]*\#[ \t]*(?:\\\r?\n[ \t]*)?[A-Za-z_]\w*)
     |([^\s\x00])
     """,
     re.VERBOSE | re.DOTALL,
@@ -68,6 +68,7 @@ _SIMPLE: dict[int, Kind] = {
     _CHAR: Kind.CHAR,
     _OTHER: Kind.PUNCT,
 }
+_BOM = b"\xef\xbb\xbf"
 _WORD_AFTER_HASH = re.compile(rb"[A-Za-z_]\w*\Z")
 
 
@@ -89,7 +90,7 @@ def tokenize(data: bytes) -> list[Token]:
 def iter_tokens(data: bytes) -> Iterator[Token]:
     """Like `tokenize`, one at a time."""
     simple = _SIMPLE
-    for found in _TOKEN.finditer(data):
+    for found in _TOKEN.finditer(data, 3 if data.startswith(_BOM) else 0):
         index = found.lastindex or _OTHER
         kind = simple.get(index)
         if kind is not None:
