@@ -26,13 +26,23 @@ class FileStatus(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Snippet:
+    """A line that findings point at: `text` begins at byte `offset` of the line."""
+
+    line: int
+    text: bytes
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class FilePlan:
     """What hipport would do to one file: the only thing that a worker process returns.
 
     `path` is relative to the root of the run, POSIX style. `output` is the new content (None
     where nothing changes). `digest` is the SHA-256 of the bytes that the plan was made from.
     `edits_by_label` counts applied changes by library or slug. `error_bytes` is the size of the
-    regions that the parser could not understand, `error_lines` where they begin.
+    regions that the parser could not understand, `error_lines` where they begin. `renamed` is the
+    new path where the file gets one. `snippets` are the original lines that findings name.
     """
 
     path: str
@@ -48,6 +58,8 @@ class FilePlan:
     error_lines: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
     note: str = ""
+    renamed: str = ""
+    snippets: tuple[Snippet, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Which files a run is about, git's view of them, and writing them. Knows nothing of CUDA."""
