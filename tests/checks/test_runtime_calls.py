@@ -32,7 +32,7 @@ def test_rewritten(code: str, expected: str) -> None:
     done = plan(HEAD + "void f() { " + code + "; }\n")
     assert expected in done.text()
     assert not [f for f in done.findings() if f.needs_person]
-    assert not again(done).findings()
+    assert {f.slug for f in again(done).findings()} <= {"lds-limit"}
 
 
 def test_rewritten_in_a_macro_body() -> None:
