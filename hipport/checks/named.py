@@ -116,5 +116,4 @@ def named(unit: Unit, context: Context) -> Iterator[Finding]:
         seen.add((slug, line))
         whole.add(slug)
         text = token.text.strip(b'<>"').decode("utf-8", "replace")
-        fields = {"name": text} if "name" in hazard.fields else {}
-        yield context.finding(slug, unit, Span(token.start, token.end), **fields)
+        yield context.finding(slug, unit, Span(token.start, token.end), name=text)

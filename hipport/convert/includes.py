@@ -70,16 +70,28 @@ def _default_place(unit: Unit) -> int:
     return at
 
 
-def insertion(unit: Unit, lines: list[bytes]) -> Edit:
-    """The edit that puts include lines first in the file, in its own line-end style."""
-    at = _first_include(unit)
-    if at is None:
-        at = _default_place(unit)
+def insertions(unit: Unit, lines: list[bytes]) -> tuple[Edit, ...]:
+    """Edits that add include lines in the file's own line-end style.
+
+    System headers come in front of the first include, headers of the project behind it.
+    """
+    first = _first_include(unit)
+    system = [line for line in lines if b"<" in line]
+    own = [line for line in lines if b"<" not in line]
+    if first is None:
+        return (_block(unit, _default_place(unit), system + own),)
+    edits = [_block(unit, first, system)] if system else []
+    if own:
+        edits.append(_block(unit, unit.source.line_span(unit.line(first)).end, own))
+    return tuple(edits)
+
+
+def _block(unit: Unit, at: int, lines: list[bytes]) -> Edit:
     newline = unit.source.newline
-    block = b"".join(line + newline for line in lines)
+    text = b"".join(line + newline for line in lines)
     if at and not unit.data[:at].endswith((b"\n", b"\r", b"\xef\xbb\xbf")):
-        block = newline + block
-    return Edit.insert(at, block)
+        text = newline + text
+    return Edit.insert(at, text)
 
 
 def relative(path: str, header: str) -> str:

@@ -97,7 +97,7 @@ def _plan(source: SourceFile, context: Context) -> FilePlan:
     labels = Counter(c.label or "other" for c in accepted)
     if needs:
         lines = [_include_line(unit.path, need) for need in needs]
-        if edits.add(Change((includes.insertion(unit, lines),))):
+        if edits.add(Change(includes.insertions(unit, lines))):
             labels["headers"] += len(lines)
     findings.extend(_parse_notes(unit, context))
     output = edits.apply(source.data) if len(edits) else None
