@@ -21,7 +21,9 @@ from pathlib import Path
 
 def main() -> int:
     """Convert in place what the list names; a failure in one file does not end the run."""
-    from torch.utils.hipify import hipify_python as hipify
+    import importlib
+
+    hipify = importlib.import_module("torch.utils.hipify.hipify_python")
 
     tree, listing, result = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), Path(sys.argv[3])
     files = [str(tree / line) for line in listing.read_text("utf-8").splitlines() if line]
