@@ -1,0 +1,48 @@
+"""A rule's page on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hipport.rules.hazards import Hazard
+
+_ACTIONS = {
+    "auto": "repaired by hipport convert",
+    "assist": "hipport convert --assist {slug} rewrites it",
+    "flag": "left to you",
+}
+
+
+def page(rule: Hazard) -> RenderableType:
+    """Everything there is to say about a rule."""
+    head = Text()
+    head.append(f"{rule.code} {rule.slug}", "bold")
+    head.append(f"  {rule.title}")
+    facts = Text(style="dim")
+    facts.append(f"{rule.severity.value}; {_ACTIONS[rule.action.value].format(slug=rule.slug)}")
+    facts.append(f"; effort {rule.effort}")
+    if rule.targets:
+        facts.append(f"; on {', '.join(rule.targets)}")
+    parts: list[RenderableType] = [head, facts, Text(), Text(rule.why)]
+    for title, text in (("Before", rule.before), ("After", rule.after)):
+        if text:
+            parts += [Text(), Text(title, "bold"), Padding(Text(text), (0, 0, 0, 4), expand=False)]
+    if rule.links:
+        parts += [Text(), Text("See also", "bold")]
+        parts += [
+            Padding(Text(link, overflow="fold"), (0, 0, 0, 4), expand=False) for link in rule.links
+        ]
+    return Group(*parts)
+
+
+def listing(rules: Iterable[Hazard]) -> RenderableType:
+    """All rules, a line each, by code."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
+    for rule in sorted(rules, key=lambda r: r.code):
+        table.add_row(rule.code, Text(rule.slug, "bold"), rule.severity.value, Text(rule.title))
+    return table
