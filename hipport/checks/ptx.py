@@ -85,5 +85,6 @@ def _findings(
             action=Action.AUTO if change is not None else Action.FLAG,
             hint="; ".join(result.notes),
             what=what,
+            name=names[0],
         )
         carried = True

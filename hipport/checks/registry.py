@@ -63,13 +63,16 @@ def run(unit: Unit, context: Context) -> Iterator[Finding]:
     for function in all_checks():
         try:
             found = list(function(unit, context))
-        except RecursionError:
+        except Exception as error:
+            # One check that stumbles must cost neither the file nor the other checks.
+            deep = isinstance(error, RecursionError)
+            why = "the nesting is too deep for" if deep else f"{type(error).__name__} in"
             yield context.finding(
                 "unparsed",
                 unit,
                 Span(0, 0),
                 size=len(unit.data),
-                what=f"the nesting is too deep for {function.__name__}",
+                what=f"{why} the check '{function.__name__}', which was left out for this file",
             )
             continue
         for finding in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from hipport.checks import registry
@@ -13,19 +13,31 @@ from hipport.checks.context import Context
 from hipport.convert import includes
 from hipport.convert.names import OwnUse, header_changes, name_changes, namespace_changes
 from hipport.findings import Action, Finding, Severity
+from hipport.parse.tokens import Kind
 from hipport.parse.unit import Unit
 from hipport.report.model import FilePlan, FileStatus
 from hipport.source import Change, EditSet, Safety, SourceFile, Span
 
 _HINTS = re.compile(
-    rb"cuda|CUDA|\bcu[A-Z]|\bCU[A-Z_]|nccl|NCCL|nvtx|nvrtc|nvml|NVML|cupti|CUPTI|thrust|cub\b"
-    rb"|__global__|__device__|__host__|__shared__|__constant__|__launch_bounds__|__shfl|__ballot"
-    rb"|__syncwarp|warp|WARP|Warp|__half|nv_bfloat|__nv_|hip"
+    rb"cuda|CUDA|\bcu[A-Z]|\bCU[A-Z_]|nccl|NCCL|nvtx|nvrtc|nvml|NVML|cupti|CUPTI|thrust|\bcub\b"
+    rb"|cudnn|CUDNN|__global__|__device__|__host__|__shared__|__constant__|__launch_bounds__"
+    rb"|__shfl|__ballot|__syncwarp|warpSize|__half|half2|nv_bfloat|__nv_|\basm\b|curand|cufft|<<<"
+    rb"|cutlass|cute::|__HIP|tiled_partition|coalesced_threads"
 )
+_CODE_HINTS = frozenset(
+    b"__global__ __device__ __host__ __shared__ __constant__ __launch_bounds__ __syncwarp warpSize "
+    b"threadIdx blockIdx blockDim __CUDACC__ __NVCC__ __CUDA_ARCH__ CUDA_VERSION CUDART_VERSION "
+    b"tiled_partition coalesced_threads __activemask __syncthreads __managed__ thrust cub cutlass "
+    b"cute nvcuda __HIP_PLATFORM_HCC__ __HIP_PLATFORM_NVCC__ __HIPCC__ __HIP_PLATFORM_AMD__".split()
+)
+_PREFIXES = (b"cuda", b"CUDA", b"cudnn", b"nvml", b"nccl", b"cupti", b"__shfl", b"__ballot",
+             b"hip", b"nvtx", b"__nv_", b"__half")  # fmt: skip
+_WORD = re.compile(rb"[A-Za-z_]\w*")
 _RISKY = re.compile(
     rb"__(?:shfl|ballot|any|all|activemask|match|reduce|syncwarp|popc|ffs|clz)\w*|\basm\b"
     rb"|tiled_partition|coalesced_threads|warpSize|__launch_bounds__|__CUDA_ARCH__"
 )
+_PTX = re.compile(rb"%%?(?:laneid|tid|ctaid|lanemask)|\\.[usbf](?:16|32|64)\\b|bar\\.sync|membar")
 _UTF = {
     "utf-16-le": b"\xff\xfe",
     "utf-16-be": b"\xfe\xff",
@@ -34,9 +46,31 @@ _UTF = {
 }
 
 
-def relevant(data: bytes) -> bool:
-    """Whether a file may name CUDA or HIP at all; where not, nothing else is looked at."""
-    return _HINTS.search(data) is not None
+def relevant(unit: Unit, context: Context) -> bool:
+    """Whether a file names CUDA or HIP in its code; where not, nothing else is looked at."""
+    if unit.is_cuda:
+        return True
+    if _HINTS.search(unit.data) is None:
+        return False
+    api = context.api
+    words = set(_WORD.findall(unit.data))
+    if not _names_cuda(words, context) and not (b"asm" in words and _PTX.search(unit.data)):
+        return False
+    # The words may stand in comments and strings alone: lexing tells.
+    if _names_cuda(unit.identifiers, context) or b"asm" in unit.identifiers:
+        return True
+    return any(t.kind is Kind.HEADER and t.text[1:-1].strip() in api.headers for t in unit.tokens)
+
+
+def _names_cuda(words: Set[bytes], context: Context) -> bool:
+    api = context.api
+    return (
+        not words.isdisjoint(_CODE_HINTS)
+        or not words.isdisjoint(api.renames)
+        or not words.isdisjoint(api.unmapped)
+        or not words.isdisjoint(api.namespaces)
+        or any(word.startswith(_PREFIXES) for word in words)
+    )
 
 
 def plan_file(source: SourceFile, context: Context) -> FilePlan:
@@ -73,9 +107,9 @@ def _base(source: SourceFile) -> FilePlan:
 
 def _plan(source: SourceFile, context: Context) -> FilePlan:
     base = _base(source)
-    if not relevant(source.data):
-        return base
     unit = Unit(source)
+    if not relevant(unit, context):
+        return base
     findings = _without_shadows(registry.run(unit, context))
     changes: list[Change] = []
     own: list[OwnUse] = []
@@ -99,7 +133,8 @@ def _plan(source: SourceFile, context: Context) -> FilePlan:
         lines = [_include_line(unit.path, need) for need in needs]
         if edits.add(Change(includes.insertions(unit, lines))):
             labels["headers"] += len(lines)
-    findings.extend(_parse_notes(unit, context))
+    if unit.is_cuda or findings or len(edits):
+        findings.extend(_parse_notes(unit, context))
     output = edits.apply(source.data) if len(edits) else None
     if output == source.data:
         output = None
@@ -168,35 +203,42 @@ def _include_line(path: str, need: str) -> bytes:
 
 
 def _own_name_notes(own: list[OwnUse], unit: Unit, context: Context) -> Iterable[Finding]:
-    if "own-name" not in context.hazards:
+    """One note a file on names that look like CUDA's and are the code base's own."""
+    if not own:
         return
-    first: dict[bytes, OwnUse] = {}
-    for use in own:
-        first.setdefault(use.own.name, use)
-    for name, use in first.items():
-        yield context.finding(
-            "own-name",
-            unit,
-            Span(use.token.start, use.token.end),
-            name=name.decode("utf-8", "replace"),
-        )
+    names = list(dict.fromkeys(use.own.name.decode("utf-8", "replace") for use in own))
+    listed = ", ".join(f"'{n}'" for n in names[:4]) + (", ..." if len(names) > 4 else "")
+    yield context.finding(
+        "own-name",
+        unit,
+        Span(own[0].token.start, own[0].token.end),
+        names=listed,
+        count=len(own),
+    )
 
 
 def _parse_notes(unit: Unit, context: Context) -> Iterable[Finding]:
-    """One finding a region that the parser could not read; above ``info`` where it may matter."""
-    if "unparsed" not in context.hazards:
-        return
+    """A warning for each unread region that may matter, and one note a file for the others."""
+    quiet: list[Span] = []
     for region in unit.error_spans:
         risky = _RISKY.search(unit.data, region.start, region.end)
+        if risky is None:
+            quiet.append(region)
+            continue
         yield context.finding(
             "unparsed",
             unit,
             region,
-            severity=Severity.WARNING if risky else Severity.INFO,
             size=len(region),
-            what=(
-                f"it names {risky.group().decode()}, which hazard checks look for"
-                if risky
-                else "names in it were converted; it holds nothing that checks look for"
-            ),
+            what=f"it names {risky.group().decode()}, which hazard checks look for",
+        )
+    if quiet:
+        more = f" ({len(quiet)} regions in the file)" if len(quiet) > 1 else ""
+        yield context.finding(
+            "unparsed",
+            unit,
+            quiet[0],
+            severity=Severity.INFO,
+            size=sum(len(s) for s in quiet),
+            what=f"names were converted; nothing that checks look for stands there{more}",
         )

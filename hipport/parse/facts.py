@@ -250,6 +250,7 @@ _ENUM = re.compile(rb"\benum\b(?:[ \t]+(?:class|struct)\b)?[^;{}()]*\{([^{}]*)\}
 _ENUMERATOR = re.compile(rb"([A-Za-z_]\w*)\s*=\s*([^,}]+)")
 _DEVICE_CODE = re.compile(rb"__global__|__device__|<<<")
 _COMMENT = re.compile(rb"//[^\r\n]*|/\*.*?\*/", re.S)
+_LARGE = 1 << 20
 _NOT_TYPES = frozenset(
     b"return else new delete throw case goto sizeof alignof typeof decltype co_return co_await "
     b"co_yield if while for do switch not and or operator define undef ifdef ifndef defined elif "
@@ -592,6 +593,9 @@ def collect(path: str, data: bytes, names: frozenset[bytes] = frozenset()) -> Fi
     own: list[OwnName] = []
     if names and any(word in names for word in set(re.findall(rb"[A-Za-z_]\w*", data))):
         own = _own_names(unit, names)
+    if len(data) > _LARGE and not functions:
+        # Amalgamated host sources: their constants size no kernel, and there are thousands.
+        return FileFacts(path, tuple(dict.fromkeys(_INCLUDE.findall(data))), tuple(own))
     return FileFacts(
         path=path,
         includes=tuple(dict.fromkeys(_INCLUDE.findall(data))),
