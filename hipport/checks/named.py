@@ -22,6 +22,7 @@ from hipport.source import Span
 class _Triggers:
     names: Mapping[bytes, str]
     prefixes: tuple[tuple[bytes, str], ...]
+    starts: tuple[bytes, ...]
     headers: tuple[tuple[str, str], ...]
     namespaces: Mapping[bytes, str]
 
@@ -44,7 +45,8 @@ def _triggers() -> _Triggers:
         prefixes.extend((p.encode(), slug) for p in hazard.prefixes)
         headers.extend((h, slug) for h in hazard.headers)
         namespaces.update((n.encode(), slug) for n in hazard.namespaces)
-    return _Triggers(names, tuple(prefixes), tuple(headers), namespaces)
+    starts = tuple(p for p, _ in prefixes)
+    return _Triggers(names, tuple(prefixes), starts, tuple(headers), namespaces)
 
 
 def _slug(token: Token, after: bytes, triggers: _Triggers) -> str | None:
@@ -58,6 +60,8 @@ def _slug(token: Token, after: bytes, triggers: _Triggers) -> str | None:
     found = triggers.names.get(token.text)
     if found is not None:
         return found
+    if not token.text.startswith(triggers.starts):
+        return None
     return next((slug for p, slug in triggers.prefixes if token.text.startswith(p)), None)
 
 
@@ -78,8 +82,7 @@ def _may_trigger(unit: Unit, triggers: _Triggers) -> bool:
     known = unit.identifiers
     if not known.isdisjoint(triggers.names) or not known.isdisjoint(triggers.namespaces):
         return True
-    starts = tuple(p for p, _ in triggers.prefixes)
-    return bool(triggers.headers) or any(name.startswith(starts) for name in known)
+    return bool(triggers.headers) or any(name.startswith(triggers.starts) for name in known)
 
 
 @check(*slugs())
