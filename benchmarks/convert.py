@@ -261,7 +261,7 @@ def convert(
     outcome.slugs = Counter(finding["slug"] for finding in findings)
     summary = first["summary"]
     outcome.edits = _total(summary["edits"])
-    outcome.own_error_bytes = int(summary["unparsed_bytes"])
+    outcome.own_error_bytes = int(summary["unparsed"]["bytes"])
 
     _, second, wrong = run_hipport(once, twice, scratch / "2.json", jobs, rocm)
     if wrong:
@@ -290,8 +290,11 @@ def _counterparts(rocm: str | None) -> dict[str, str]:
     tables of the converter must not hide itself.
     """
     table = api.load(rocm)
-    known = {old.decode(): new.decode() for old, new in table.renames.items()}
-    return {**facts_map(FACTS), **known}
+    known = {**table.renames, **table.headers}
+    return {
+        **facts_map(FACTS),
+        **{old.decode(): new.decode() for old, new in known.items() if new},
+    }
 
 
 def markdown(outcomes: Sequence[Outcome], command: str) -> str:

@@ -111,12 +111,28 @@ class Left:
     counterpart: str
 
 
+_KEPT_BESIDE = frozenset({"__CUDACC__", "__NVCC__"})
+
+
 def left(data: bytes, path: str, counterparts: Mapping[str, str]) -> Iterator[Left]:
-    """Names of `counterparts` that a source still uses."""
+    """Names and headers of `counterparts` that a source still uses.
+
+    Guards such as ``defined(__CUDACC__) || defined(__HIPCC__)`` keep the old name on purpose, so
+    that one source serves both compilers: with its counterpart on the same line it is not left.
+    All of ``cub/`` has a counterpart, whether the table lists the single header or not.
+    """
+    lines: list[bytes] = []
     for name in names(data):
         other = counterparts.get(name.text)
-        if other is not None and other != name.text:
-            yield Left(path, name.line, name.text, other)
+        if other is None and name.header and name.text.startswith("cub/"):
+            other = "hipcub/hipcub.hpp"
+        if other is None or other == name.text:
+            continue
+        if name.text in _KEPT_BESIDE:
+            lines = lines or data.split(b"\n")
+            if other.encode() in lines[name.line - 1]:
+                continue
+        yield Left(path, name.line, name.text, other)
 
 
 def declared(wanted: Iterable[str], sources: Iterable[bytes]) -> dict[str, str]:
