@@ -194,13 +194,14 @@ def copy_tree(discovery: Discovery, report: Report, out: Path) -> Report:
     made: dict[str, str] = {}
     written: list[str] = []
     copied = frozenset(discovery.by_path)
+    through = {e.real: plans[e.path] for e in discovery.files if e.link and e.path in plans}
     for entry in (*discovery.files, *discovery.others):
         plan = plans.get(entry.path)
         name = (plan.renamed if plan is not None else "") or entry.path
         try:
             if entry.link and _copy_link(discovery, entry, out / name, copied):
                 continue
-            made[name] = _copy(entry, plan, out / name)
+            made[name] = _copy(entry, plan or through.get(entry.real), out / name)
             if plan is not None and plan.output is not None:
                 written.append(name)
         except ChangedMeanwhile:

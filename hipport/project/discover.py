@@ -258,7 +258,7 @@ class _Walk:
 
     def resolve_links(self) -> None:
         """Give each linked file one name: its own where that was found, else the first link's."""
-        taken = {e.real for e in self.found.values() if not e.link}
+        taken = {e.real for e in self.found.values() if not e.link and e.kind in CONVERTED}
         for path, entry in sorted(self.links.items()):
             alias = Entry(path, entry.real, Kind.OTHER, link=True)
             if self.root not in entry.real.parents:
