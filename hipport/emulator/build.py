@@ -40,7 +40,7 @@ def compiler() -> tuple[str, ...]:
 
 
 FLAGS = (
-    "-O2",
+    "-O1",
     "-ftree-vectorize",
     "-fno-math-errno",
     "-fno-trapping-math",

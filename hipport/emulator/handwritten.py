@@ -249,3 +249,45 @@ static u64 div_fixup_f64(u64 q, u64 d, u64 n) {
   return sign | (q & ~top);
 }
 """
+
+
+def _two_over_pi(bits: int = 1201) -> int:
+    """The first `bits` bits of the fraction of 2/pi, by Machin's formula."""
+    guard = bits + 64
+    one = 1 << guard
+
+    def arctan_inverse(x: int) -> int:
+        power, total, n = one // x, 0, 1
+        while power:
+            total += power // n if n % 4 == 1 else -(power // n)
+            power //= x * x
+            n += 2
+        return total
+
+    pi = 4 * (4 * arctan_inverse(5) - arctan_inverse(239))
+    return (2 * one * one // pi) >> (guard - bits)
+
+
+def _trig_words() -> str:
+    value = _two_over_pi() << (64 * 19 - 1201)
+    words = [value >> (64 * (18 - i)) & ((1 << 64) - 1) for i in range(19)]
+    return ", ".join(f"{w:#x}ull" for w in words)
+
+
+HELPERS += (
+    "static const u64 two_over_pi[19] = {"
+    + _trig_words()
+    + r"""};
+static u64 trig_preop(u64 x, u32 segment) {
+  i32 e = (x >> 52) & 2047, shift = (i32)(segment & 31) * 53;
+  if (e > 1077) shift += e - 1077;
+  u64 bits = 0;
+  int w = shift / 64, o = shift % 64;
+  u64 hi = w < 19 ? two_over_pi[w] : 0, lo = w + 1 < 19 ? two_over_pi[w + 1] : 0;
+  bits = o ? hi << o | lo >> (64 - o) : hi;
+  bits >>= 11;
+  i32 scale = -53 - shift + (e >= 1968 ? 128 : 0);
+  return d2u(ldexp((double)bits, scale));
+}
+"""
+)

@@ -617,7 +617,10 @@ class Kernel:
 
         regions = self._regions(arena, kernarg, packet, watch)
         ctx = self._context(arena, grid3, block3, lds, watch, regions, kernarg, packet)
-        workers = 1 if deterministic else threads or len(os.sched_getaffinity(0))
+        if watch.races:
+            shadows = self._shadow(ctx, regions, int(built.library.hp_shadow_size()))
+            ctx._shadows = shadows
+        workers = 1 if deterministic or watch.races else threads or len(os.sched_getaffinity(0))
         workers = max(1, min(workers, ctx.groups))
         size = int(built.library.hp_worker_size())
         buffers = [ctypes.create_string_buffer(size) for _ in range(workers)]
@@ -791,6 +794,21 @@ class Kernel:
         ctx._keep = table
         return ctx
 
+    def _shadow(self, ctx: _Ctx, regions: list[Any], size: int) -> list[Array]:
+        """Race records for the buffers and writable variables of a launch."""
+        total = sum(r[1] - r[0] for r in regions if r[2])
+        if total > 64 << 20:
+            raise EmulatorError(
+                f"{total} bytes of writable buffers are too many for the race check (64 MiB)"
+            )
+        kept = []
+        for i, (low, high, writable, _, _, _) in enumerate(regions):
+            if writable:
+                shadow = np.zeros((high - low) * size, np.uint8)
+                kept.append(shadow)
+                ctx.regions[i].shadow = shadow.ctypes.data
+        return kept
+
     # ------------------------------------------------------------ faults
 
     def _explain(
@@ -827,6 +845,17 @@ class Kernel:
                 if inside or away < _GAP * 16:
                     buffer, offset = r[3], address - r[0]
                     index = offset // r[4]
+        other: str | None = None
+        if kind in ("race", "lds-race", "divergent-barrier") and f.other_site:
+            pc2 = built.sites[f.other_site][0] if f.other_site < len(built.sites) else 0
+            group2 = int(f.other) >> 16 if kind != "divergent-barrier" else group
+            number = int(f.other) & 0xFFFF
+            place = self.module.lines.find(pc2) or f"{pc2:#x}"
+            other = (
+                f"thread {number} of block "
+                f"{(group2 % grid[0], group2 // grid[0] % grid[1], group2 // grid[0] // grid[1])}"
+                f" at {place}"
+            )
         message = _message(kind, access, address, size, buffer, index, f, regions)
         return Fault(
             kind,
@@ -843,6 +872,7 @@ class Kernel:
             buffer,
             index,
             offset,
+            other,
         )
 
 
@@ -899,6 +929,8 @@ def _message(
     if kind in ("race", "lds-race"):
         what = f"index {index} of buffer {buffer}" if kind == "race" else f"LDS offset {address}"
         return f"{access} of {what} races with another thread"
+    if kind == "deadlock":
+        return "every thread waits"
     return kind
 
 

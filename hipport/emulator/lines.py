@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import io
 import os
+from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
@@ -32,46 +33,39 @@ class LineTable:
 
 
 def _rows(elf: ELFFile) -> list[tuple[int, str | None]]:
-    rows: list[tuple[int, str | None]] = []
+    found: dict[int, str | None] = {}
     dwarf = elf.get_dwarf_info()
     for unit in dwarf.iter_CUs():
         program = dwarf.line_program_for_CU(unit)
         if program is None:
             continue
-        header = program.header
-        version = header["version"]
-        directories = list(header["include_directory"])
         top = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
-        here = top.value.decode(errors="replace") if top is not None else ""
-
-        def name(index: int) -> str:
-            files = header["file_entry"]  # noqa: B023
-            entry = files[index if version >= 5 else index - 1]  # noqa: B023
-            folder = ""
-            if version >= 5:  # noqa: B023
-                folder = _text(directories[entry["dir_index"]]["DW_LNCT_path"])  # noqa: B023
-            elif entry["dir_index"]:
-                folder = _text(directories[entry["dir_index"] - 1])  # noqa: B023
-            file = _text(entry["name"])
-            full = os.path.join(folder, file)
-            if here and full.startswith(here + os.sep):  # noqa: B023
-                full = full[len(here) + 1 :]  # noqa: B023
-            return full
-
+        here = _text(top.value) if top is not None else ""
+        names: dict[int, str] = {}
         for entry in program.get_entries():
             state = entry.state
             if state is None:
                 continue
-            text = (
-                None if state.end_sequence or not state.line else f"{name(state.file)}:{state.line}"
-            )
-            rows.append((state.address, text))
-    # Several rows may share an address; the last one wins, as debuggers do.
-    last: dict[int, str | None] = {}
-    for address, text in rows:
-        if text is not None or address not in last:
-            last[address] = text
-    return list(last.items())
+            text = None
+            if not state.end_sequence and state.line:
+                if state.file not in names:
+                    names[state.file] = _file_name(program.header, state.file, here)
+                text = f"{names[state.file]}:{state.line}"
+            # Several rows may share an address; the last one wins, as debuggers do.
+            if text is not None or state.address not in found:
+                found[state.address] = text
+    return list(found.items())
+
+
+def _file_name(header: Any, index: int, here: str) -> str:
+    """Path of a line program's file, relative to the compilation folder where it lies in it."""
+    first = 0 if header["version"] >= 5 else 1
+    entry = header["file_entry"][index - first]
+    folder = ""
+    if first == 0 or entry["dir_index"]:
+        folder = _text(header["include_directory"][entry["dir_index"] - first])
+    full = os.path.join(folder, _text(entry["name"]))
+    return full[len(here) + 1 :] if here and full.startswith(here + os.sep) else full
 
 
 def _text(value: bytes | str) -> str:

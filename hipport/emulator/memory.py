@@ -104,7 +104,7 @@ def _vreg(n: int) -> str:
 def each_lane(lines: list[str]) -> list[str]:
     """A loop over the active lanes."""
     return [
-        "{ u64 ex_ = EXEC64; while (ex_) { const int l = __builtin_ctzll(ex_); ex_ &= ex_ - 1;",
+        "{ RACE_TICK; u64 ex_ = EXEC64; while (ex_) { const int l = __builtin_ctzll(ex_); ex_ &= ex_ - 1;",
         *lines,
         "} }",
     ]

@@ -327,7 +327,8 @@ enum {
   F_BARRIER, F_LANE, F_BUDGET, F_TRAP, F_JUMP, F_DEADLOCK, F_MODE, F_MESSAGE
 };
 
-typedef struct { u64 lo, hi; u32 flags, id; u8 *init; u64 *shadow; } Region;  /* flags: 1 = writable */
+struct Shadow;
+typedef struct { u64 lo, hi; u32 flags, id; u8 *init; struct Shadow *shadow; } Region;  /* flags: 1 = writable */
 typedef struct { u64 lo, len; Region *r; } Hit;
 
 typedef struct {
@@ -353,13 +354,13 @@ typedef struct {
 typedef struct {
   u32 s[136];
   u32 scc, resume, state, id, mode, pad;
-  u64 icount, tick, live, group, epoch;
+  u64 icount, tick, live, group, missing;
   u32 *v;
   u8 *scratch;
 } Wave;
 
 typedef struct Group {
-  u8 *lds; u8 *lds_init; u64 *lds_shadow;
+  u8 *lds; u8 *lds_init; struct Shadow *lds_shadow;
   u64 id; u32 active, used;
   u64 epoch;
   Wave *waves;
@@ -370,6 +371,8 @@ typedef struct {
   Ctx *c;
   Group *g;
   Fault fault;
+  u8 *pending; u8 pend_old[16];
+  u64 pend_addr; u32 pend_n, pend_site, pend_lane, pend_kind, pend_other, serial;
   Hit hits[NSITES + 1];
 } Worker;
 
@@ -405,20 +408,86 @@ static __attribute__((noinline)) u8 *find(Worker *k, Wave *w, u32 site, u64 a, u
   return fail(k, w, F_BOUNDS, site, lane, a, n, write);
 }
 
-/* Shadow word of 4 bytes: who wrote and who read since the last barrier.
- * 16 bits epoch, 1 + 15 bits writer, 1 + 1 + 14 … kept simple: see race_check. */
 #if HP_RACES
-/* word: [epoch:20][wflag:1][writer:20][rflag:2][reader:20]; writer and reader are thread numbers
- * within the scope (group for LDS, launch for global; global numbers are hashed to 20 bits of the
- * group and compared by group, so threads of one group are told apart by epoch and thread). */
-INLINE int race_check(u64 *sh, u32 epoch, u32 who, int write, int atomic, u32 *other) {
-  u64 old = *sh;
-  u32 e = (u32)(old >> 43) & 0x1fffff;
-  u32 writer = (u32)(old >> 21) & 0x1fffff, reader = (u32)old & 0xfffff;
-  u32 manyread = (u32)(old >> 20) & 1, wf = (u32)(old >> 42) & 1;
-  (void)e; (void)epoch; (void)who; (void)write; (void)atomic; (void)other; (void)writer; (void)reader;
-  (void)manyread; (void)wf;
+/* One record a byte: the last write and the last reads, by whom, in which barrier interval.
+ * Accesses of one wavefront in different instructions are ordered; those of two wavefronts of a
+ * block are ordered only by a barrier; those of two blocks never, unless the later block has done a
+ * global atomic before (the usual hand-over by a counter or flag). */
+struct Shadow {
+  u32 wgroup, rgroup, wepoch, repoch, wserial, wsite, rsite;
+  u16 wthread, rthread;
+  u8 wkind, rkind; /* 0 none, 1 plain, 2 atomic (reads: 1 one wavefront, 2 several) */
+};
+static __attribute__((noinline)) u8 *race(Worker *k, Wave *w, u32 kind, u32 site, u32 lane, u64 a, u32 n,
+                                          u32 write, u32 group, u32 thread, u32 other_site) {
+  if (k->fault.kind == F_NONE) {
+    fail(k, w, kind, site, lane, a, n, write);
+    k->fault.other = (u64)group << 16 | thread;
+    k->fault.other_site = other_site;
+  }
   return 0;
+}
+/* a store by two lanes of one instruction to one place races only if it leaves another value */
+static int race_settle(Worker *k, Wave *w) {
+  if (!k->pending) return 1;
+  u8 *p = k->pending;
+  k->pending = 0;
+  for (u32 i = 0; i < k->pend_n; i++)
+    if (p[i] != k->pend_old[i]) {
+      race(k, w, k->pend_kind, k->pend_site, k->pend_lane, k->pend_addr, k->pend_n, 1, (u32)w->group,
+           k->pend_other, k->pend_site);
+      return 0;
+    }
+  return 1;
+}
+static int race_check(Worker *k, Wave *w, u32 kind, u32 site, u64 a, u8 *p, u32 n, u32 write, u32 lane,
+                      struct Shadow *sh) {
+  if (!race_settle(k, w)) return 0;
+  u32 group = (u32)w->group, epoch = (u32)k->g->epoch, thread = w->id * L + lane, wave = w->id;
+  int atomic = write == 3, synced = k->g->used;
+  for (u32 i = 0; i < n; i++) {
+    struct Shadow *x = &sh[i];
+    if (x->wkind && !(atomic && x->wkind == 2)) {
+      int bad = 0;
+      if (x->wgroup != group) bad = (write || x->wkind == 1) && !synced;
+      else if (x->wthread / L != wave) bad = x->wepoch == epoch && (write ? 1 : x->wkind == 1);
+      else if (write && x->wserial == k->serial && x->wthread != thread && !atomic && !k->pending) {
+        k->pending = p; k->pend_n = n; k->pend_site = site; k->pend_lane = lane; k->pend_addr = a;
+        k->pend_kind = kind; k->pend_other = x->wthread;
+        for (u32 b = 0; b < n; b++) k->pend_old[b] = p[b];
+      }
+      if (bad) { race(k, w, kind, site, lane, a, n, write, x->wgroup, x->wthread, x->wsite); return 0; }
+    }
+    if (write && !atomic && x->rkind) {
+      int bad = 0;
+      if (x->rgroup != group) bad = !synced;
+      else if (x->repoch == epoch) bad = x->rkind == 2 || x->rthread / L != wave;
+      if (bad) { race(k, w, kind, site, lane, a, n, write, x->rgroup, x->rthread, x->rsite); return 0; }
+    }
+    if (write) {
+      x->wkind = atomic ? 2 : 1; x->wgroup = group; x->wepoch = epoch; x->wthread = (u16)thread;
+      x->wserial = k->serial; x->wsite = site;
+    } else {
+      int many = x->rkind && x->rgroup == group && x->repoch == epoch &&
+                 (x->rkind == 2 || x->rthread / L != wave);
+      x->rkind = many ? 2 : 1; x->rgroup = group; x->repoch = epoch; x->rthread = (u16)thread;
+      x->rsite = site;
+    }
+  }
+  if (atomic && kind == F_RACE) k->g->used = 1;
+  return 1;
+}
+#define RACE_TICK (k->serial++)
+#else
+#define RACE_TICK (void)0
+#endif
+#if HP_UNINIT
+INLINE int init_check(u8 *m, u32 n, u32 write, u32 *at) {
+  if (write != 1)
+    for (u32 i = 0; i < n; i++)
+      if (!m[i]) { *at = i; return 0; }
+  if (write) memset(m, 1, n);
+  return 1;
 }
 #endif
 
@@ -432,11 +501,13 @@ INLINE u8 *gptr(Worker *k, Wave *w, u32 site, u64 a, u32 n, u32 write, u32 lane)
   if (UNLIKELY(!(d < h->len && d + n <= h->len))) { p = find(k, w, site, a, n, write, lane); if (!p) return 0; }
 #if HP_UNINIT
   Region *r = k->hits[site].r;
-  if (r->init) {
-    u8 *m = r->init + (a - r->lo);
-    if (write & 1) memset(m, 1, n);
-    else for (u32 i = 0; i < n; i++) if (!m[i]) return fail(k, w, F_UNINIT, site, lane, a + i, n, 0);
-  }
+  u32 at;
+  if (r->init && !init_check(r->init + (a - r->lo), n, write, &at))
+    return fail(k, w, F_UNINIT, site, lane, a + at, n, 0);
+#endif
+#if HP_RACES
+  Region *q = k->hits[site].r;
+  if (q->shadow && !race_check(k, w, F_RACE, site, a, p, n, write, lane, q->shadow + (a - q->lo))) return 0;
 #endif
   return p;
 }
@@ -447,9 +518,12 @@ INLINE u8 *lptr(Worker *k, Wave *w, u32 site, u32 a, u32 n, u32 write, u32 lane)
   if (UNLIKELY(a & ((n >= 4 ? 4 : n) - 1))) return fail(k, w, F_ALIGN, site, lane, a, n, write);
 #endif
 #if HP_UNINIT
-  u8 *m = k->g->lds_init + a;
-  if (write & 1) memset(m, 1, n);
-  else for (u32 i = 0; i < n; i++) if (!m[i]) return fail(k, w, F_UNINIT_LDS, site, lane, a + i, n, 0);
+  u32 at;
+  if (!init_check(k->g->lds_init + a, n, write, &at))
+    return fail(k, w, F_UNINIT_LDS, site, lane, a + at, n, 0);
+#endif
+#if HP_RACES
+  if (!race_check(k, w, F_LDS_RACE, site, a, k->g->lds + a, n, write, lane, k->g->lds_shadow + a)) return 0;
 #endif
   return k->g->lds + a;
 }
@@ -478,6 +552,14 @@ INLINE void expand(u64 m, u32 *out) {
   for (int l = 0; l < 32; l++) out[l] = -((lo >> l) & 1);
   if (L == 64) for (int l = 0; l < 32; l++) out[32 + l % 32] = -((hi >> l) & 1);
 }
+#if HP_BARRIER
+/* a lane that a barrier left out and that runs again had not exited: the barrier was divergent */
+#define REJOIN do { if (UNLIKELY(w->missing & (S[126] | (L == 64 ? (u64)S[127] << 32 : 0)))) { \
+  u64 miss_ = w->missing & (S[126] | (L == 64 ? (u64)S[127] << 32 : 0)); \
+  fail(k, w, F_BARRIER, w->pad, (u32)__builtin_ctzll(miss_), 0, 0, 0); goto fault; } } while (0)
+#else
+#define REJOIN (void)0
+#endif
 INLINE u64 pack(const u32 *m) {
   u64 r = 0;
   for (int l = 0; l < L; l += 8) {
@@ -523,7 +605,10 @@ static void start_wave(Ctx *c, Group *g, u32 i) {
 }
 
 static void start_group(Ctx *c, Group *g, u64 id) {
-  g->id = id; g->active = 1; g->epoch = 1;
+  g->id = id; g->active = 1; g->epoch = 1; g->used = 0;
+#if HP_RACES
+  memset(g->lds_shadow, 0, sizeof(struct Shadow) * (c->lds_size + 64));
+#endif
   u32 *lds = (u32 *)g->lds;
   for (u32 i = 0; i < (c->lds_size + 3) / 4; i++) lds[i] = 0xffc5c5c5u;
 #if HP_UNINIT
@@ -536,6 +621,9 @@ static Group *new_group(Ctx *c) {
   Group *g = calloc(1, sizeof *g);
   g->lds = malloc(c->lds_size + 64);
   g->lds_init = calloc(1, c->lds_size + 64);
+#if HP_RACES
+  g->lds_shadow = calloc(c->lds_size + 64, sizeof(struct Shadow));
+#endif
   g->waves = calloc(c->waves, sizeof(Wave));
   size_t per = (size_t)NV * L;
   g->regs = malloc(per * 4 * c->waves + 64);
@@ -548,7 +636,7 @@ static Group *new_group(Ctx *c) {
   return g;
 }
 static void free_group(Group *g) {
-  free(g->lds); free(g->lds_init); free(g->waves); free(g->regs); free(g->scratch); free(g);
+  free(g->lds); free(g->lds_init); free(g->lds_shadow); free(g->waves); free(g->regs); free(g->scratch); free(g);
 }
 
 /* One pass over a group's waves. 0 finished, 1 progress, 2 every wave only spun, <0 fault. */
@@ -563,6 +651,9 @@ static int pass(Worker *k, Group *g) {
       if (r == FAULTED) return -1;
       if (r == YIELD) { if (__atomic_load_n(&c->stop, __ATOMIC_RELAXED)) return -2; }
       else { w->state = (u32)r; moved = 1; }
+#if HP_RACES
+      if (!race_settle(k, w)) return -1;
+#endif
     }
     if (w->state == DONE) done++;
     else if (w->state == AT_BARRIER) waiting++;
@@ -570,12 +661,17 @@ static int pass(Worker *k, Group *g) {
   if (done == c->waves) return 0;
   if (waiting && waiting + done == c->waves) {
 #if HP_BARRIER
-    if (done) {
-      for (u32 i = 0; i < c->waves; i++)
-        if (g->waves[i].state == AT_BARRIER) {
-          fail(k, &g->waves[i], F_BARRIER, g->waves[i].pad, 0, done, 0, 0);
-          return -1;
-        }
+    Wave *first = 0;
+    for (u32 i = 0; i < c->waves; i++) {
+      Wave *w = &g->waves[i];
+      if (w->state != AT_BARRIER) continue;
+      if (!first) first = w;
+      else if (w->pad != first->pad) {
+        fail(k, w, F_BARRIER, w->pad, 0, first->id, 0, 0);
+        k->fault.other = (u64)first->id * L;
+        k->fault.other_site = first->pad;
+        return -1;
+      }
     }
 #endif
     g->epoch++;
@@ -586,6 +682,13 @@ static int pass(Worker *k, Group *g) {
   return moved ? 1 : 2;
 }
 
+__attribute__((visibility("default"))) size_t hp_shadow_size(void) {
+#if HP_RACES
+  return sizeof(struct Shadow);
+#else
+  return 0;
+#endif
+}
 __attribute__((visibility("default"))) size_t hp_worker_size(void) { return sizeof(Worker); }
 __attribute__((visibility("default"))) size_t hp_ctx_size(void) { return sizeof(Ctx); }
 

@@ -615,7 +615,7 @@ class Translator:
         kernel = [
             "#define BASE (k->c->image)",
             "#define EXEC64 (S64(126))" if self.wide else "#define EXEC64 ((u64)S[126])",
-            "#define EXECCHANGED expand(EXEC64, em)",
+            "#define EXECCHANGED do { expand(EXEC64, em); REJOIN; } while (0)",
             (
                 "#define SETEXEC(x) do { S64(126) = (x); EXECCHANGED; } while (0)"
                 if self.wide
@@ -629,9 +629,7 @@ class Translator:
             "#define JUMP(a, site) do { jump = (a) - BASE; jsite = site; goto dispatch; } while (0)",
             "#define SETMODE(site) do { ftz = (w->mode >> 4 & 3) != 3; host_round(w->mode); } while (0)",
             "#if HP_BARRIER",
-            "#define BARRIER_CHECK(site) do { if (EXEC64 != w->live) { u64 miss_ = w->live & ~EXEC64; "
-            "fail(k, w, F_BARRIER, site, (u32)__builtin_ctzll(miss_), miss_, 0, 0); goto fault; } } "
-            "while (0)",
+            "#define BARRIER_CHECK(site) (w->missing |= w->live & ~EXEC64)",
             "#else",
             "#define BARRIER_CHECK(site) (void)0",
             "#endif",
@@ -639,7 +637,7 @@ class Translator:
             "static int kernel_body(Worker *k, Wave *w) {",
             ftz,
             "u32 *restrict S = w->s; u32 *restrict V = w->v; u32 scc = w->scc; u64 jump; u32 jsite;",
-            "u32 em[L] __attribute__((aligned(64))); EXECCHANGED;",
+            "u32 em[L] __attribute__((aligned(64))); expand(EXEC64, em);",
             f"const u32 fp8_clamp = 1; switch (w->resume) {{ case 0: goto L_{self.kernel.entry:x}; "
             f"{resume} }}",
             f"dispatch: switch (jump) {{ {jumps} default: fail(k, w, F_JUMP, jsite, 0, jump, 0, 0); }}",

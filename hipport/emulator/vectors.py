@@ -516,7 +516,10 @@ def _cross(t: Translator, inst: Inst) -> list[str]:
             value = scalar(t, src0, 32, "u", literal)
         elif name == "v_readlane_b32":
             lane = scalar(t, inst.get("src1"), 32, "u", literal)
-            check = f"LANE_CHECK(({lane}) & {t.lanes - 1}, {t.site(inst)});"
+            # Constant lanes are how compilers spill scalars; a program's own lanes are computed.
+            check = ""
+            if inst.get("src1") < 128:
+                check = f"LANE_CHECK(({lane}) & {t.lanes - 1}, {t.site(inst)});"
             value = f"{column(src0)}(({lane}) & {t.lanes - 1})]"
             return [check, f"S[{sdst}] = {value};", *t.after_scalar_write(sdst)]
         else:

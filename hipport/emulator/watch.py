@@ -94,8 +94,9 @@ class Fault:
 
     def __str__(self) -> str:
         where = f" at {self.line}" if self.line else ""
+        second = f" (with {self.other})" if self.other else ""
         return (
-            f"{self.kind}: {self.message}; kernel {self.kernel}{where}, {self.instruction} at "
+            f"{self.kind}: {self.message}{second}; kernel {self.kernel}{where}, {self.instruction} at "
             f"{self.pc:#x}, block {self.block}, thread {self.thread}"
         )
 
