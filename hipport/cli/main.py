@@ -36,8 +36,29 @@ def _exists(module: str) -> bool:
     return _PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py").is_file()
 
 
+class _Stopped(Exception):
+    """A key press or a closed pipe, hidden from click, which has its own ways with them."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+_INTERRUPTED = 128 + int(signal.SIGINT)
+_CLOSED_PIPE = 128 + int(signal.SIGPIPE)
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise _Stopped(_INTERRUPTED) from error
+        except BrokenPipeError as error:
+            raise _Stopped(_CLOSED_PIPE) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Commands that this installation has."""
@@ -94,10 +115,13 @@ def _say(line: str) -> None:
     sys.stderr.flush()
 
 
-def _hide_stdout() -> None:
-    # The interpreter flushes standard output at exit and would complain about the broken pipe.
-    sys.stdout.flush = lambda: None  # type: ignore[method-assign]
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _stopped(status: int) -> int:
+    if status == _INTERRUPTED:
+        _say("interrupted; every file is either as it was or wholly converted")
+    else:
+        # The interpreter flushes standard output at exit and would complain about the pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return status
 
 
 def guarded(arguments: list[str] | None = None) -> int:
@@ -118,11 +142,11 @@ def guarded(arguments: list[str] | None = None) -> int:
         _say(str(error))
         return 2
     except (click.Abort, KeyboardInterrupt):
-        _say("interrupted; every file is either as it was or wholly converted")
-        return 130
+        return _stopped(_INTERRUPTED)
     except BrokenPipeError:
-        _hide_stdout()
-        return 128 + int(signal.SIGPIPE)
+        return _stopped(_CLOSED_PIPE)
+    except _Stopped as error:
+        return _stopped(error.status)
     except Exception as error:
         if os.environ.get("HIPPORT_DEBUG"):
             import traceback

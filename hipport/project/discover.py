@@ -242,7 +242,7 @@ class _Walk:
             if wanted or given:
                 dangling = where.is_symlink() and error.errno == errno.ENOENT
                 self.unreadable[path] = "dangling link" if dangling else reason(error)
-            elif where.is_symlink():
+            if where.is_symlink():
                 self.found[path] = Entry(path, where, Kind.OTHER, link=True)
             return
         if stat.S_ISDIR(status.st_mode):
