@@ -70,13 +70,27 @@ def names(data: bytes) -> Iterator[Name]:
 
 
 def prose(data: bytes) -> list[bytes]:
-    """Comments and literals of a source, in order: what a renaming tool has to leave alone."""
-    kinds = ("comment", "raw", "string", "char")
-    return [
-        found.group()
-        for found in _SCAN.finditer(data)
-        if found.group("path") is None and any(found.group(kind) is not None for kind in kinds)
-    ]
+    """Comments and literals of a source, in order: what a renaming tool has to leave alone.
+
+    Those inside an `asm` statement are code, and left out.
+    """
+    found: list[bytes] = []
+    at, depth, assembly = 0, 0, False
+    for token in _SCAN.finditer(data):
+        if assembly:
+            gap = data[at : token.start()]
+            depth += gap.count(b"(") - gap.count(b")")
+            # Between `asm` and its parenthesis only qualifiers may stand.
+            assembly = depth > 0 or (b")" not in gap and b";" not in gap)
+        at = token.end()
+        if token.group("path") is not None or token.group("number") is not None:
+            continue
+        if token.group("name") is None:
+            if not assembly:
+                found.append(token.group())
+        elif token.group() in (b"asm", b"__asm__", b"__asm") and not assembly:
+            assembly, depth = True, 0
+    return found
 
 
 def mentions_cuda(data: bytes) -> bool:
@@ -135,22 +149,26 @@ def left(data: bytes, path: str, counterparts: Mapping[str, str]) -> Iterator[Le
         yield Left(path, name.line, name.text, other)
 
 
+_ENUM = re.compile(rb"\benum\b[^{};()]*\{(?P<body>[^{}]*)\}")
+_ENUMERATOR = re.compile(rb"(?:^|,)\s*([A-Za-z_]\w*)\s*(?==|,|$)")
+
+
 def declared(wanted: Iterable[str], sources: Iterable[bytes]) -> dict[str, str]:
     """How a code base itself declares some of the `wanted` names: name to the declaring line.
 
     Only forms that introduce a name count: `#define`, a class, enum, alias or namespace, and
     "type name" followed by what a function or variable has there.
     """
-    want = sorted(set(wanted))
+    want = set(wanted)
     if not want:
         return {}
-    any_of = b"(?P<own>" + b"|".join(re.escape(name.encode()) for name in want) + b")"
+    any_of = b"(?P<own>" + b"|".join(re.escape(name.encode()) for name in sorted(want)) + b")"
     forms = re.compile(
         rb"^[ \t]*\#[ \t]*define[ \t]+" + any_of + rb"\b"
         rb"|\b(?:struct|class|enum|union|using|namespace|typename|concept)[ \t]+(?:class[ \t]+)?"
         + any_of.replace(b"own", b"own2")
         + rb"\b(?![ \t]*::)"
-        rb"|\btypedef\b[^;{]*\b" + any_of.replace(b"own", b"own3") + rb"[ \t]*;"
+        rb"|(?:\btypedef\b[^;{]*\b|\}[ \t\n]*)" + any_of.replace(b"own", b"own3") + rb"[ \t]*;"
         rb"|(?<![\w.])(?!(?:return|else|case|goto|throw|new|delete|using)\b)[A-Za-z_][\w:]*"
         rb"(?:<[^;(){}]*>)?[ \t]*[&* \t][&* \t\n]*"
         + any_of.replace(b"own", b"own4")
@@ -160,6 +178,10 @@ def declared(wanted: Iterable[str], sources: Iterable[bytes]) -> dict[str, str]:
     found: dict[str, str] = {}
     for data in sources:
         bare = _SCAN.sub(_blank, data)
+        for body in _ENUM.finditer(bare):
+            for name in _ENUMERATOR.findall(body.group("body")):
+                if name.decode() in want:
+                    found.setdefault(name.decode(), f"an enumerator {name.decode()}")
         for hit in forms.finditer(bare):
             name = next(group for group in hit.groups() if group is not None).decode()
             found.setdefault(name, " ".join(hit.group().decode("latin-1").split()))

@@ -49,6 +49,10 @@ def test_left_finds_a_name_that_stayed() -> None:
         "struct cuCount { };",
         "using cuCount = int;",
         "typedef unsigned int cuCount;",
+        "typedef enum { A, B } cuCount;",
+        "enum E {\n  A = 1,\n  cuCount = 3 };",
+        "enum { cuCount };",
+        "typedef struct {\n  int a;\n}\ncuCount;",
         "static int cuCount(int x);",
         "int cuCount = 4;",
         "void f(const char *cuCount, int b);",
@@ -69,6 +73,7 @@ def test_a_declared_name_is_the_code_bases_own(text: str) -> None:
         "using cuCount::x;",
         "if (a) cuCount(4);",
         "using namespace cuCount::b;",
+        "enum E { A = cuCount, B };",
     ],
 )
 def test_a_use_is_no_declaration(text: str) -> None:
@@ -93,3 +98,8 @@ def test_mentions_cuda(text: str, expected: bool) -> None:
 def test_prose_is_comments_and_literals() -> None:
     data = b'#include "a.h"\nf("s", \'c\', R"(r)"); // one\n/* two */'
     assert corpus_names.prose(data) == [b'"s"', b"'c'", b'R"(r)"', b"// one", b"/* two */"]
+
+
+def test_assembly_is_code() -> None:
+    data = b'f("a"); asm volatile("mov.u32 %0, %1;" /* in */ : "=r"(g(x)) : "r"(y)); f("b"); // c'
+    assert corpus_names.prose(data) == [b'"a"', b'"b"', b"// c"]
