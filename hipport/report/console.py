@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from hipport.findings import Action, Finding, Severity
+from hipport.report.indent import Indented
 from hipport.report.model import FilePlan, FileStatus, Report, Snippet, severities
 from hipport.report.text import code, safe, shown
 from hipport.rules.hazards import Hazard
@@ -132,16 +132,16 @@ class ConsoleReport:
         with_frame = cause.findings if self.verbose else cause.findings[:FRAMES]
         said = ""
         for finding in with_frame:
-            parts.append(Padding(self.place(finding, width - 4, said), (0, 0, 0, 2), expand=False))
+            parts.append(Indented(self.place(finding, width - 4, said), 2))
             said = finding.message
         rest = cause.findings[len(with_frame) :]
         if rest:
-            parts.append(Padding(_places(rest), (0, 0, 0, 2), expand=False))
+            parts.append(Indented(_places(rest), 2))
         foot = Text(style="dim")
         if rule is not None and rule.targets:
             foot.append(f"on {', '.join(rule.targets)}; ")
         foot.append(f"more: hipport rule {cause.slug}\n")
-        parts.append(Padding(foot, (0, 0, 0, 2), expand=False))
+        parts.append(Indented(foot, 2))
         return Group(*parts)
 
     def place(self, finding: Finding, width: int, said: str) -> RenderableType:
@@ -155,15 +155,15 @@ class ConsoleReport:
         if snippet is not None:
             parts.append(frame(snippet, finding.column, width))
         if finding.message != said:
-            parts.append(Padding(Text(safe(finding.message)), (0, 0, 0, 2), expand=False))
+            parts.append(Indented(Text(safe(finding.message)), 2))
         if finding.hint:
-            parts.append(Padding(Text(safe(finding.hint), "italic"), (0, 0, 0, 2), expand=False))
+            parts.append(Indented(Text(safe(finding.hint), "italic"), 2))
         if finding.action is Action.ASSIST and finding.change is not None:
             offer = f"hipport can rewrite it: --assist {finding.slug}"
-            parts.append(Padding(Text(offer, "green"), (0, 0, 0, 2), expand=False))
+            parts.append(Indented(Text(offer, "green"), 2))
         for other in finding.related:
             text = f"{shown(other.path)}:{other.line}: {safe(other.message)}"
-            parts.append(Padding(Text(text, "dim"), (0, 0, 0, 2), expand=False))
+            parts.append(Indented(Text(text, "dim"), 2))
         return Group(*parts)
 
     def repaired(self, findings: Sequence[Finding]) -> RenderableType:
@@ -178,7 +178,7 @@ class ConsoleReport:
                 Text(rule.title if rule is not None else ""),
             )
         word = "Repaired" if self.report.command == "convert" else "Repaired by hipport convert"
-        return Group(Text(word, "bold green"), Padding(table, (0, 0, 1, 2), expand=False))
+        return Group(Text(word, "bold green"), Indented(table, 2))
 
     def files(self) -> Iterator[RenderableType]:
         """Files that were not read or left out, and notes."""

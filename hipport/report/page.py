@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hipport.report.indent import Indented
 from hipport.rules.hazards import Hazard
 
 _ACTIONS = {
@@ -31,12 +31,10 @@ def page(rule: Hazard) -> RenderableType:
     parts: list[RenderableType] = [head, facts, Text(), Text(rule.why)]
     for title, text in (("Before", rule.before), ("After", rule.after)):
         if text:
-            parts += [Text(), Text(title, "bold"), Padding(Text(text), (0, 0, 0, 4), expand=False)]
+            parts += [Text(), Text(title, "bold"), Indented(Text(text), 4)]
     if rule.links:
         parts += [Text(), Text("See also", "bold")]
-        parts += [
-            Padding(Text(link, overflow="fold"), (0, 0, 0, 4), expand=False) for link in rule.links
-        ]
+        parts += [Indented(Text(link, overflow="fold"), 4) for link in rule.links]
     return Group(*parts)
 
 
