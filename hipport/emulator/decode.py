@@ -206,6 +206,9 @@ def decode(code: bytes, offset: int, address: int, arch: str, target: str = "") 
         raw, name, family, variant, size = _decode(code[offset : offset + 16], arch)
     except ValueError:
         word = int.from_bytes(code[offset : offset + 4], "little")
+        if target == "gfx90a" and word >> 26 == 0x38 and word >> 18 & 0x7F in (0x3E, 0x3F):
+            return Inst(address, 8, "buffer_wbinvl1", "MUBUF", "", None)
+        word = int.from_bytes(code[offset : offset + 4], "little")
         raise ValueError(f"unknown {arch} encoding {word:#010x} at {address:#x}") from None
     if target == "gfx90a" and family in ("VOP2", "VOP3", "VOP3P"):
         name = _GFX90A.get((family, raw.op.value), name)

@@ -82,6 +82,10 @@ LANE: dict[str, Hand] = {
     "v_mbcnt_hi_u32_b32": Hand(
         "d0 = popc32(S0 & (l >= 32 ? (1u << (l & 31)) - 1u : 0u)) + S1;", _BITS
     ),
+    "v_pk_mov_b32": Hand(
+        "d0 = bcast(OPSEL & 1 ? (u32)(S0 >> 32) : (u32)S0, OPSEL & 2 ? (u32)(S1 >> 32) : (u32)S1);",
+        "MI300: the pseudocode slices past the 32 bits it names",
+    ),
     "v_mac_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(d0));", _MAC),
     "v_madmk_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(LITERAL)) + u2fi(S1));", _MAC),
     "v_madak_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(LITERAL));", _MAC),

@@ -372,7 +372,8 @@ typedef struct {
   Group *g;
   Fault fault;
   u8 *pending; u8 pend_old[16];
-  u64 pend_addr; u32 pend_n, pend_site, pend_lane, pend_kind, pend_other, serial;
+  u64 pend_addr; u32 pend_n, pend_site, pend_lane, pend_kind, pend_other, pend_group, pend_osite, pend_wave, serial;
+  u64 pend_mine;
   Hit hits[NSITES + 1];
 } Worker;
 
@@ -427,18 +428,26 @@ static __attribute__((noinline)) u8 *race(Worker *k, Wave *w, u32 kind, u32 site
   }
   return 0;
 }
-/* a store by two lanes of one instruction to one place races only if it leaves another value */
+/* two unordered stores to one place race only if the second leaves another value */
 static int race_settle(Worker *k, Wave *w) {
   if (!k->pending) return 1;
   u8 *p = k->pending;
   k->pending = 0;
   for (u32 i = 0; i < k->pend_n; i++)
     if (p[i] != k->pend_old[i]) {
-      race(k, w, k->pend_kind, k->pend_site, k->pend_lane, k->pend_addr, k->pend_n, 1, (u32)w->group,
-           k->pend_other, k->pend_site);
+      race(k, w, k->pend_kind, k->pend_site, k->pend_lane, k->pend_addr, k->pend_n, 1, k->pend_group,
+           k->pend_other, k->pend_osite);
+      k->fault.wave = k->pend_wave; k->fault.group = k->pend_mine;
       return 0;
     }
   return 1;
+}
+static void race_defer(Worker *k, Wave *w, u32 kind, u32 site, u64 a, u8 *p, u32 n, u32 lane, struct Shadow *x) {
+  if (k->pending) return;
+  k->pending = p; k->pend_n = n; k->pend_site = site; k->pend_lane = lane; k->pend_addr = a;
+  k->pend_wave = w->id; k->pend_mine = w->group;
+  k->pend_kind = kind; k->pend_other = x->wthread; k->pend_group = x->wgroup; k->pend_osite = x->wsite;
+  for (u32 b = 0; b < n; b++) k->pend_old[b] = p[b];
 }
 static int race_check(Worker *k, Wave *w, u32 kind, u32 site, u64 a, u8 *p, u32 n, u32 write, u32 lane,
                       struct Shadow *sh) {
@@ -451,12 +460,9 @@ static int race_check(Worker *k, Wave *w, u32 kind, u32 site, u64 a, u8 *p, u32 
       int bad = 0;
       if (x->wgroup != group) bad = (write || x->wkind == 1) && !synced;
       else if (x->wthread / L != wave) bad = x->wepoch == epoch && (write ? 1 : x->wkind == 1);
-      else if (write && x->wserial == k->serial && x->wthread != thread && !atomic && !k->pending) {
-        k->pending = p; k->pend_n = n; k->pend_site = site; k->pend_lane = lane; k->pend_addr = a;
-        k->pend_kind = kind; k->pend_other = x->wthread;
-        for (u32 b = 0; b < n; b++) k->pend_old[b] = p[b];
-      }
-      if (bad) { race(k, w, kind, site, lane, a, n, write, x->wgroup, x->wthread, x->wsite); return 0; }
+      else bad = write && x->wserial == k->serial && x->wthread != thread && !atomic;
+      if (bad && write && !atomic && x->wkind == 1) race_defer(k, w, kind, site, a, p, n, lane, x);
+      else if (bad) { race(k, w, kind, site, lane, a, n, write, x->wgroup, x->wthread, x->wsite); return 0; }
     }
     if (write && !atomic && x->rkind) {
       int bad = 0;

@@ -231,7 +231,9 @@ class Translator:
             return self.setreg(inst)
         if name in ("s_rfe_b64", "s_cbranch_join", "s_cbranch_g_fork", "s_cbranch_i_fork"):
             raise Unsupported("trap handler or fork instruction")
-        if name == "s_sendmsg_rtn_b32" or name == "s_sendmsg_rtn_b64":
+        if name in ("s_sendmsg_rtn_b32", "s_sendmsg_rtn_b64"):
+            if ssrc == 128:  # GET_DOORBELL, part of the abort sequence after s_trap
+                return [f"S[{sdst}] = 0;"]
             if ssrc in (0x83, 131):  # GET_REALTIME
                 return [f"S64({sdst}) = w->icount + w->tick;"]
             raise Unsupported(f"message {ssrc}")

@@ -70,7 +70,7 @@ __global__ void collide(int* out, int same) {
   out[0] = same ? 5 : (int)threadIdx.x + (int)blockIdx.x;
 }
 __global__ void count(int* out) { atomicAdd(out, 1); }
-__global__ void across(int* out) { out[blockIdx.x % 2] = threadIdx.x; }
+__global__ void across(int* out) { out[blockIdx.x % 2] = blockIdx.x; }
 __global__ void last_block(int* part, int* done, int* total, int n) {
   __shared__ bool last;
   part[blockIdx.x] = blockIdx.x;
