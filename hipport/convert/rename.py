@@ -24,7 +24,7 @@ OLD, NEW = ".cu", ".hip"
 LABEL = "renamed files"
 
 _INCLUDE = re.compile(
-    rb'^[ \t]*#[ \t]*(?:include|import|include_next)[ \t]*["<]([^">\r\n]+)\.cu[">]', re.M
+    rb'^[ \t\f\v]*#[ \t]*(?:include|import|include_next)[ \t]*["<]([^">\r\n]+)\.cu[">]', re.M
 )
 _TOKEN = re.compile(rb"((?:[\w.+@-]+/)*[\w.+@-]+)\.cu(?![\w.])")
 _PATTERN = re.compile(rb"""[\w./{}$*-]*\*\.cu(?![\w.])|["']\.cu["']""")

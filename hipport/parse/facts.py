@@ -231,9 +231,11 @@ def merge(facts: Iterable[FileFacts]) -> ProjectFacts:
     return ProjectFacts({f.path: f for f in facts})
 
 
-_INCLUDE = re.compile(rb'^[ \t]*#[ \t]*(?:include|import|include_next)[ \t]*[<"]([^>"\r\n]+)', re.M)
+_INCLUDE = re.compile(
+    rb'^[ \t\f\v]*#[ \t]*(?:include|import|include_next)[ \t]*[<"]([^>"\r\n]+)', re.M
+)
 _MACRO = re.compile(
-    rb"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\([^()\r\n]*\))?"
+    rb"^[ \t\f\v]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\([^()\r\n]*\))?"
     rb"((?:[^\\\r\n]|\\\r?\n|\\[^\r\n])*)",
     re.M,
 )
