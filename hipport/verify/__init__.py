@@ -1,0 +1,1 @@
+"""Does the port compute the same: toolchains, kernel specifications, comparison, back ends."""
