@@ -49,7 +49,8 @@ _TOKEN = re.compile(
     |((?:u8|[uUL])?R"(?P<delim>[^()\\\s"]{0,16})\(.*?\)(?P=delim)"
         |(?:u8|[uUL])?"(?:[^"\\\n\r]|\\(?:\r\n|[\s\S]))*(?:"|(?=[\r\n])|\Z|\\\Z))
     |((?:u8|[uUL])?'(?:[^'\\\n\r]|\\(?:\r\n|[\s\S]))*(?:'|(?=[\r\n])|\Z|\\\Z))
-    |((?:(?m:^)|(?<=\xef\xbb\xbf))[ \t\f\v]*\#[ \t]*(?:\\\r?\n[ \t]*)?(?:include_next|include|import)\b)
+    |((?:(?m:^)|(?<=\xef\xbb\xbf))[ \t\f\v]*\#[ \t]*(?:\\\r?\n[ \t]*)?
+        (?:include_next|include|import)\b)
         (?:[ \t]*(?:\\\r?\n[ \t]*)?(<[^>\n\r]*>|"[^"\n\r]*"))?
     |((?:(?m:^)|(?<=\xef\xbb\xbf))[ \t\f\v]*\#[ \t]*(?:\\\r?\n[ \t]*)?[A-Za-z_]\w*)
     |([^\s\x00])
