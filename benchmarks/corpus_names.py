@@ -111,7 +111,8 @@ def facts_map(folder: Path) -> dict[str, str]:
         return {
             row["cuda_name"]: row["hip_name"]
             for row in rows
-            if row.get("hip_name") and row["hip_name"] != row["cuda_name"]
+            if re.fullmatch(r"\w+", row.get("hip_name") or "")
+            and row["hip_name"] != row["cuda_name"]
         }
 
 
@@ -169,6 +170,7 @@ def declared(wanted: Iterable[str], sources: Iterable[bytes]) -> dict[str, str]:
         + any_of.replace(b"own", b"own2")
         + rb"\b(?![ \t]*::)"
         rb"|(?:\btypedef\b[^;{]*\b|\}[ \t\n]*)" + any_of.replace(b"own", b"own3") + rb"[ \t]*;"
+        rb"|\([ \t]*\w*[ \t]*\*[ \t]*" + any_of.replace(b"own", b"own5") + rb"[ \t]*\)[ \t]*\("
         rb"|(?<![\w.])(?!(?:return|else|case|goto|throw|new|delete|using)\b)[A-Za-z_][\w:]*"
         rb"(?:<[^;(){}]*>)?[ \t]*[&* \t][&* \t\n]*"
         + any_of.replace(b"own", b"own4")

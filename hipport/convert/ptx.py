@@ -29,7 +29,15 @@ _COMPARE = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=",
     "hi": ">", "hs": ">=",
 }  # fmt: skip
+_BITS = {
+    ("float", "unsigned int"): "__float_as_uint", ("float", "int"): "__float_as_int",
+    ("unsigned int", "float"): "__uint_as_float", ("double", "long long"): "__double_as_longlong",
+    ("double", "unsigned long long"): "__double_as_longlong",
+    ("unsigned long long", "double"): "__longlong_as_double",
+}  # fmt: skip
 _SPECIAL = "\x01"
+_OWN = "hipport_"
+"""How temporaries begin: nothing in the operands' expressions may have such a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +56,21 @@ class Translation:
 
 
 class _Value:
-    """An operand in an expression; ``{a:u32}`` casts it where its type is another one."""
+    """An operand in an expression; ``{a:u32}`` casts it where its type is another one.
 
-    def __init__(self, text: str, kind: str) -> None:
+    `kind` is the type of the register that holds it. Of a C expression that merely goes into such
+    a register the sign is not known (`exact` is false), so a cast is always written.
+    """
+
+    def __init__(self, text: str, kind: str, *, exact: bool = True) -> None:
         self.text = text
         self.kind = kind
+        self.exact = exact
+
+    @property
+    def floats(self) -> bool:
+        """Whether the register is a floating-point one."""
+        return self.kind in ("float", "double")
 
     @property
     def atom(self) -> str:
@@ -63,9 +81,14 @@ class _Value:
 
     def __format__(self, spec: str) -> str:
         wanted = _PTX_TYPES.get(spec)
-        if wanted is None or wanted == self.kind:
+        if wanted is None or (wanted == self.kind and (self.exact or self.floats)):
             return self.atom
-        return f"static_cast<{wanted}>({self.text})"
+        return self.bits(wanted) or f"static_cast<{wanted}>({self.text})"
+
+    def bits(self, wanted: str) -> str | None:
+        """The same bits as another type, where one is floating-point and the other is not."""
+        function = _BITS.get((self.kind, wanted))
+        return f"{function}({self.text})" if function is not None else None
 
 
 @dataclass
@@ -104,8 +127,10 @@ class _Translator:
             if item.letter in ("n", "i"):
                 return _Value(item.expression, "int")
             if self.use_temporaries:
-                return _Value(f"p{index}", kind)
-            return _Value(item.expression, kind if _is_literal(item.expression) is None else "int")
+                return _Value(f"{_OWN}p{index}", kind)
+            if _is_literal(item.expression) is not None:
+                return _Value(item.expression, "int")
+            return _Value(item.expression, kind, exact=False)
         known = self.registers.get(text)
         if known is not None:
             return _Value(*known)
@@ -211,6 +236,11 @@ class _Translator:
         values = [self.value(o) for o in operands]
         if any(v is None for v in values) or not _holds(rule.when, operands, values):
             return None
+        present = [v for v in values if v is not None]
+        if instruction.opcode.startswith("mov.") and dest is not None:
+            return self._move(dest, present[0])
+        if not _agree(instruction.opcode, dest, present):
+            return None
         fields = dict(zip("abcd", values, strict=False))
         if rule.stmt:
             return rule.stmt.format(**fields, **named)
@@ -223,6 +253,14 @@ class _Translator:
         if whole is not None and _balanced(whole.group(1)):
             expression = whole.group(1)
         return f"{dest.text} = {expression}"
+
+    def _move(self, dest: _Value, value: _Value) -> str | None:
+        """``mov`` copies bits: between register classes it is no conversion."""
+        if value.kind == "int" or dest.floats == value.floats:
+            return self._assign(dest, value.atom)
+        whole = "unsigned long long" if dest.kind == "long long" else dest.kind
+        text = value.bits("unsigned int" if whole == "int" else whole)
+        return self._assign(dest, text) if text is not None else None
 
     def _memory(
         self, rule: PtxRule, dest: _Value | None, operands: list[str], named: dict[str, str]
@@ -242,6 +280,19 @@ class _Translator:
             return f"__builtin_prefetch(reinterpret_cast<const void*>({address}))"
         kind = _PTX_TYPES[named["t"]]
         action, _, how = rule.access.partition(":")
+        register = dest if action == "load" else self.value(operands[1])
+        if register is not None and action != "atomic" and register.kind != "int":
+            # Memory is accessed as what the register is: bits are copied, not converted.
+            wide = named["t"].endswith("64")
+            if register.floats:
+                if register.kind != ("double" if wide else "float") or named["t"][-2:] not in (
+                    "32",
+                    "64",
+                ):
+                    return None
+                kind = register.kind
+            elif kind in ("float", "double"):
+                kind = "unsigned long long" if wide else "unsigned int"
         scope = _SCOPE.get(named.get("scope") or "sys", _SCOPE["sys"])
         if action == "load":
             pointer = f"reinterpret_cast<const {kind}*>({address})"
@@ -259,7 +310,7 @@ class _Translator:
             return f"{how}({pointer}, {value:{named['t']}})"
         if how == "plain":
             return f"*{pointer} = {value.text}"
-        typed = f"{value:{named['t']}}"
+        typed = value.text if value.kind == kind else f"static_cast<{kind}>({value.text})"
         if how == "nontemporal":
             return f"__builtin_nontemporal_store({typed}, {pointer})"
         return f"__hip_atomic_store({pointer}, {typed}, {_ORDER[how]}, {scope})"
@@ -292,6 +343,8 @@ class _Translator:
             dest = self.target(instruction.operands[0])
             first, second, condition = (self.value(o) for o in instruction.operands[1:])
             if dest is None or first is None or second is None or condition is None:
+                return None
+            if any(v.kind != "int" and v.floats != dest.floats for v in (first, second)):
                 return None
             return f"{dest.text} = {condition.atom} ? {first.atom} : {second.atom}"
         vote = re.fullmatch(r"vote(?:\.sync)?\.ballot\.b32", instruction.opcode)
@@ -341,6 +394,22 @@ class _Translator:
         )
 
 
+def _agree(opcode: str, dest: _Value | None, values: list[_Value]) -> bool:
+    """Whether operands are in registers of the class that the opcode computes in.
+
+    PTX registers are bits: ``add.f32`` on ``.b32`` registers adds floats, which plain ``+`` on
+    integers does not.
+    """
+    types = [t for t in re.findall(r"\.([usbf]\d+)(?=\.|$)", opcode) if t in _PTX_TYPES]
+    if not types:
+        return True
+    if opcode.startswith("cvt.") and len(types) < 2:
+        return True
+    if dest is not None and dest.floats != types[0].startswith("f"):
+        return False
+    return all(v.kind in ("int", "bool") or v.floats == types[-1].startswith("f") for v in values)
+
+
 def _balanced(text: str) -> bool:
     depth = 0
     for character in text:
@@ -352,7 +421,7 @@ def _balanced(text: str) -> bool:
 
 def _safe(name: str) -> str:
     word = re.sub(r"\W", "_", name.lstrip("%"))
-    return f"ptx_{word}"
+    return f"{_OWN}r_{word}"
 
 
 def _literal(text: str) -> str:
@@ -435,7 +504,7 @@ def lop3_expression(table: int, a: str, b: str, c: str) -> str:
 
 def _carry(template: Template, translator: _Translator) -> list[str] | None:
     """Statements for a template that is one closed chain of 32-bit carries; None otherwise."""
-    lines = ["unsigned long long wide = 0", "unsigned int carry = 0"]
+    lines = [f"unsigned long long {_OWN}wide = 0", f"unsigned int {_OWN}carry = 0"]
     started = False
     for instruction in template.instructions:
         match = re.fullmatch(
@@ -454,25 +523,26 @@ def _carry(template: Template, translator: _Translator) -> list[str] | None:
         if dest is None or any(v is None for v in values):
             return None
         parts = [f"{v:u32}" for v in values if v is not None]
-        carry = " + carry" if reads else ""
+        carry = f" + {_OWN}carry" if reads else ""
         if base.startswith("mad") and len(parts) == 3:
             product = (
                 f"static_cast<unsigned long long>({parts[0]} * {parts[1]})"
                 if "lo" in base
                 else f"static_cast<unsigned long long>(__umulhi({parts[0]}, {parts[1]}))"
             )
-            lines.append(f"wide = {product} + {parts[2]}{carry}")
+            lines.append(f"{_OWN}wide = {product} + {parts[2]}{carry}")
         elif len(parts) == 2:
             operator = "-" if base.startswith("sub") else "+"
             borrow = carry.replace("+", "-") if operator == "-" else carry
             lines.append(
-                f"wide = static_cast<unsigned long long>({parts[0]}) {operator} {parts[1]}{borrow}"
+                f"{_OWN}wide = static_cast<unsigned long long>({parts[0]}) "
+                f"{operator} {parts[1]}{borrow}"
             )
         else:
             return None
         if sets:
-            lines.append("carry = static_cast<unsigned int>(wide >> 32) & 1")
-        lines.append(f"{dest.text} = static_cast<unsigned int>(wide)")
+            lines.append(f"{_OWN}carry = static_cast<unsigned int>({_OWN}wide >> 32) & 1")
+        lines.append(f"{dest.text} = static_cast<unsigned int>({_OWN}wide)")
     if not template.instructions or ".cc" in template.instructions[-1].opcode:
         return None
     return lines
@@ -484,6 +554,13 @@ def translate(statement: AsmStatement) -> Translation:
         return Translation(None, (("inline-ptx", ("a template built by macros",)),), ("?",))
     template = parse(statement.template, statement.has_operand_lists)
     instructions = template.instructions
+    if statement.template.count("{") != statement.template.count("}"):
+        # A scope that the next statement goes on with: registers live in both.
+        names = tuple(i.opcode for i in instructions) or ("{",)
+        return Translation(None, (("inline-ptx", names),), names)
+    if any(_OWN in operand.expression for operand in statement.operands):
+        names = tuple(i.opcode for i in instructions)
+        return Translation(None, (("inline-ptx", names),), names)
     single = len(instructions) == 1 and not template.registers and not instructions[0].guard
     translator = _Translator(template, statement.operands, not single)
     lines: list[str] = []
@@ -525,17 +602,20 @@ def _block(statement: AsmStatement, template: Template, lines: list[str]) -> str
         if kind is None:
             continue
         if item.constraint.startswith("="):
-            parts.append(f"{kind} p{index}")
+            parts.append(f"{kind} {_OWN}p{index}")
         elif item.constraint.startswith("+"):
-            parts.append(f"{kind} p{index} = {item.expression}")
+            parts.append(f"{kind} {_OWN}p{index} = {item.expression}")
         else:
-            parts.append(f"const {kind} p{index} = {item.expression}")
+            # An address may be a pointer, which converts to a number by a C cast alone.
+            cast = f"({kind})" if item.letter == "l" else ""
+            value = f"({item.expression})" if cast else item.expression
+            parts.append(f"const {kind} {_OWN}p{index} = {cast}{value}")
     parts.extend(
         f"{_PTX_TYPES.get(kind, 'unsigned int')} {_safe(name)}" for name, kind in template.registers
     )
     parts.extend(lines)
     parts.extend(
-        f"{item.expression} = p{index}"
+        f"{item.expression} = {_OWN}p{index}"
         for index, item in enumerate(statement.operands)
         if item.is_output and item.letter in _TYPES
     )

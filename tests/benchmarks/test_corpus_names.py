@@ -52,6 +52,7 @@ def test_left_finds_a_name_that_stayed() -> None:
         "typedef enum { A, B } cuCount;",
         "enum E {\n  A = 1,\n  cuCount = 3 };",
         "enum { cuCount };",
+        "typedef void (CUDART_CB *cuCount)(void *data);",
         "typedef struct {\n  int a;\n}\ncuCount;",
         "static int cuCount(int x);",
         "int cuCount = 4;",

@@ -70,10 +70,11 @@ def test_a_predicate_in_a_scope() -> None:
         'asm("{\\n .reg .pred q;\\n setp.ne.u32 q, %1, 0;\\n selp.u32 %0, 1, 0, q;\\n}\\n"\n'
         '    : "=r"(r) : "r"(a));'
     )
-    assert text.startswith("{ unsigned int p0; const unsigned int p1 = a; bool ptx_q;")
-    assert "ptx_q = p1 != static_cast<unsigned int>(0);" in text
-    assert "p0 = ptx_q ? 1 : 0;" in text
-    assert text.endswith("r = p0; };")
+    assert text.startswith("{ unsigned int hipport_p0; const unsigned int hipport_p1 = a;")
+    assert "; bool hipport_r_q;" in text
+    assert "hipport_r_q = hipport_p1 != static_cast<unsigned int>(0);" in text
+    assert "hipport_p0 = hipport_r_q ? 1 : 0;" in text
+    assert text.endswith("r = hipport_p0; };")
 
 
 def test_a_closed_carry_chain() -> None:
@@ -81,9 +82,9 @@ def test_a_closed_carry_chain() -> None:
         'asm("add.cc.u32 %0, %2, %4;\\n\\t" "addc.u32 %1, %3, %5;" : "=r"(lo), "=r"(hi)\n'
         '    : "r"(a), "r"(b), "r"(c), "r"(d));'
     )
-    assert "wide = static_cast<unsigned long long>(p2) + p4;" in text
-    assert "carry = static_cast<unsigned int>(wide >> 32) & 1;" in text
-    assert "wide = static_cast<unsigned long long>(p3) + p5 + carry;" in text
+    assert "wide = static_cast<unsigned long long>(hipport_p2) + hipport_p4;" in text
+    assert "carry = static_cast<unsigned int>(hipport_wide >> 32) & 1;" in text
+    assert "(hipport_p3) + hipport_p5 + hipport_carry;" in text
 
 
 @pytest.mark.parametrize(
@@ -149,3 +150,50 @@ def test_twice_is_once() -> None:
     )
     assert again(done).plans["a.cu"].output is None
     assert not again(done).findings()
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ('asm("mov.b32 %0, %1;" : "=r"(r) : "f"(x));', "r = __float_as_uint(x);"),
+        ('asm("mov.b32 %0, %1;" : "=f"(x) : "r"(r));', "x = __uint_as_float(r);"),
+        ('asm("mov.b64 %0, %1;" : "=l"(r) : "d"(x));', "r = __double_as_longlong(x);"),
+        ('asm("mov.b32 %0, %1;" : "=f"(y) : "f"(x));', "y = x;"),
+        ('asm("ld.global.cg.b32 %0, [%1];" : "=f"(x) : "l"(p));',
+         "x = *reinterpret_cast<const float*>(p);"),
+        ('asm("st.global.cg.b32 [%0], %1;" :: "l"(p), "f"(x));',
+         "*reinterpret_cast<float*>(p) = x;"),
+        # What goes into a register may be signed: the instruction decides, not the variable.
+        ('asm("shr.u32 %0, %1, 4;" : "=r"(r) : "r"(i));',
+         "r = 4 > 31 ? 0 : static_cast<unsigned int>(i) >> 4;"),
+        ('asm("cvt.u64.u32 %0, %1;" : "=l"(r) : "r"(i));',
+         "r = static_cast<unsigned long long>(static_cast<unsigned int>(i));"),
+        ('asm("min.u32 %0, %1, %2;" : "=r"(r) : "r"(i), "r"(j));',
+         "r = min(static_cast<unsigned int>(i), static_cast<unsigned int>(j));"),
+    ],
+)  # fmt: skip
+def test_registers_are_bits(source: str, expected: str) -> None:
+    assert convert(source) == expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'asm("add.f32 %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));',
+        'asm("{ .reg .b32 t; add.f32 t, %1, %1; mov.b32 %0, t; }" : "=f"(x) : "f"(x));',
+        'asm("{\\n .reg .pred p;\\n setp.ne.b32 p, %0, 0;\\n" :: "r"(a));',
+        'asm("{ .reg .pred q; setp.ne.u32 q, %1, 0; selp.u32 %0, 1, 0, q; }"'
+        ' : "=r"(r) : "r"(hipport_p0));',
+    ],
+)
+def test_what_would_mean_something_else_stays(source: str) -> None:
+    assert convert(source) == source
+
+
+def test_temporaries_do_not_hide_the_operands() -> None:
+    text = convert(
+        'asm("{ .reg .pred q; setp.ne.u32 q, %1, 0; @q ld.global.cg.u32 %0, [%2]; }"'
+        ' : "=r"(r) : "r"(p1), "l"(p));'
+    )
+    assert "const unsigned int hipport_p1 = p1;" in text
+    assert "const unsigned long long hipport_p2 = (unsigned long long)(p);" in text
