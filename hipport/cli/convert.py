@@ -119,4 +119,7 @@ def _next_step(report: Report, out: str | None, diff: bool) -> str:
         return ""
     if out is not None:
         return f"The converted copy is in {out}."
-    return f"To see what changed: git -C {shlex.quote(str(report.root))} diff"
+    if not (report.root / ".git").exists():
+        return ""
+    since = " HEAD -M" if any(plan.renamed for plan in report.files) else ""
+    return f"To see what changed: git -C {shlex.quote(str(report.root))} diff{since}"

@@ -7,6 +7,7 @@ not be read or parsed, 130 interrupted. Commands may add more (see docs/exit-cod
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -128,6 +129,10 @@ def guarded(arguments: list[str] | None = None) -> int:
     """Run a command line; whatever goes wrong ends in one line and an exit status."""
     from hipport.errors import UsageError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names and sources hold characters that the terminal's encoding may lack.
+            stream.reconfigure(errors="backslashreplace")
     try:
         status: Any = cli.main(args=arguments, prog_name="hipport", standalone_mode=False)
         sys.stdout.flush()

@@ -19,7 +19,7 @@ from hipport.errors import UsageError
 from hipport.project import git
 from hipport.project.git import GitTree
 from hipport.project.ignore import IgnoreRules, globs
-from hipport.project.kinds import BUILD, CONVERTED, Kind, kind_of
+from hipport.project.kinds import CONVERTED, Kind, kind_of
 
 OUTPUT_MARK = ".hipport-output.json"
 """A folder that holds this file is the result of an earlier run with `--out`."""
@@ -286,12 +286,7 @@ class _Walk:
                 kept = not exclude.match_file(path)
             (files if kept else others).append(entry)
             if entry.given and not kept:
-                why = (
-                    "build and Python files are not converted"
-                    if entry.kind in BUILD
-                    else "left out by --include or --exclude"
-                )
-                self.skipped.setdefault(path, why)
+                self.skipped.setdefault(path, "left out by --include or --exclude")
         notes = list(self.notes)
         if self.ignored:
             notes.append(f"{self.ignored} files and folders left out by .gitignore")

@@ -55,24 +55,25 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def frame(snippet: Snippet, column: int, width: int) -> Text:
+def frame(snippet: Snippet, column: int, width: int, bar: str = "│") -> Text:
     """The source line with a caret under a 1-based byte column, cropped to a width in cells."""
     at = min(max(column - 1 - snippet.offset, 0), len(snippet.text))
     before, after = code(snippet.text[:at]), code(snippet.text[at:])
-    gutter = f"{snippet.line:>6} │ "
+    gutter = f"{snippet.line:>6} {bar} "
+    dots = "…" if bar == "│" else "..."
     room = max(width - cell_len(gutter) - 1, 20)
     if cell_len(before) + cell_len(after) > room and cell_len(before) > room * 2 // 3:
         while before and cell_len(before) > room // 2:
             before = before[max(1, (cell_len(before) - room // 2) // 2) :]
-        before = "…" + before
+        before = dots + before
     elif snippet.offset:
-        before = "…" + before
+        before = dots + before
     while cell_len(before) + cell_len(after) > room and after:
         after = after[: -max(1, (cell_len(before) + cell_len(after) - room) // 2)]
     line = Text(no_wrap=True, overflow="crop")
     line.append(gutter, "dim")
     line.append(before + after + "\n")
-    line.append(" " * 6 + " │ ", "dim")
+    line.append(" " * (len(gutter) - 2) + f"{bar} ", "dim")
     line.append(" " * cell_len(before) + "^", "bold")
     return line
 
@@ -92,14 +93,17 @@ class ConsoleReport:
         self.rules = rules
         self.verbose = verbose
         self.next_step = next_step
+        self.bar = "│"
         self.snippets = {
             (plan.path, snippet.line): snippet for plan in report.files for snippet in plan.snippets
         }
 
     def print(self, console: Console) -> None:
         """Print all of it."""
+        self.bar = "│" if console.encoding.startswith("utf") else "|"
         for part in self.parts(console.width):
-            console.print(part)
+            # A bare text names paths or a command, which a line break would spoil.
+            console.print(part, soft_wrap=isinstance(part, Text))
 
     def parts(self, width: int) -> Iterator[RenderableType]:
         """The pieces of the report, top to bottom."""
@@ -153,7 +157,7 @@ class ConsoleReport:
         parts: list[RenderableType] = [where]
         snippet = self.snippets.get((finding.path, finding.line))
         if snippet is not None:
-            parts.append(frame(snippet, finding.column, width))
+            parts.append(frame(snippet, finding.column, width, self.bar))
         if finding.message != said:
             parts.append(Indented(Text(safe(finding.message)), 2))
         if finding.hint:
