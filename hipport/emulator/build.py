@@ -52,6 +52,10 @@ FLAGS = (
     "-shared",
     "-fPIC",
     "-w",
+    # Translated text must not lean on C's leniency: a missing argument is a wrong translation.
+    "-Werror=int-conversion",
+    "-Werror=implicit-function-declaration",
+    "-Werror=incompatible-pointer-types",
 )
 
 

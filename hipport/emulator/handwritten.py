@@ -40,6 +40,10 @@ _FIXUP = (
 )
 _SCALE = "RDNA3: 1/S1 is judged in the operand's own format; D0 is S0 where nothing is scaled"
 _MAC = "MI200: not fused; the tables at hand are of later chips, which fuse"
+_FREXP = (
+    "RDNA3/MI300: the value is mantissa * 2**exponent, so a denormal's exponent counts its leading"
+    " zeros, which the text's bare exponent field does not"
+)
 _TABLE = "MI300: the pseudocode names a table it does not give: signed 4 bits / 16"
 
 LANE: dict[str, Hand] = {
@@ -114,6 +118,9 @@ LANE: dict[str, Hand] = {
     "v_div_fmas_f64": Hand("d0 = div_fmas_f64(S0, S1, S2, cin);", _FMAS),
     "v_div_fixup_f32": Hand("d0 = div_fixup_f32(S0, S1, S2);", _FIXUP),
     "v_div_fixup_f64": Hand("d0 = div_fixup_f64(S0, S1, S2);", _FIXUP),
+    "v_frexp_exp_i32_f32": Hand("d0 = (u32)frexp_e((double)u2f(S0));", _FREXP),
+    "v_frexp_exp_i32_f64": Hand("d0 = (u32)frexp_e(u2d(S0));", _FREXP),
+    "v_frexp_exp_i16_f16": Hand("d0 = (u32)frexp_e((double)h2f(S0)) & 0xffffu;", _FREXP),
     "v_cvt_off_f32_i4": Hand("d0 = f2u((float)((i32)(S0 << 28) >> 28) * 0.0625f);", _TABLE),
     "v_trig_preop_f64": Hand(
         "d0 = trig_preop(S0, S1);",
@@ -152,7 +159,7 @@ LANE: dict[str, Hand] = {
 }
 for _size in ("f32",):
     for _op in ("min", "max"):
-        LANE[f"v_{_op}_{_size}"] = Hand(f"d0 = {{ieee}}_{_op}_{_size};", _MINMAX)
+        LANE[f"v_{_op}_{_size}"] = Hand(f"d0 = {{ieee}}_{_op}_{_size}(S0, S1);", _MINMAX)
 
 NOTES: dict[str, str] = {
     "mfma": "MI200/MI300, chapter on matrix arithmetic: element layout of A, B, C and D by lane",
@@ -163,6 +170,12 @@ NOTES: dict[str, str] = {
 }
 
 HELPERS = r"""
+INLINE i32 frexp_e(double x) {
+  int e;
+  if (!(x - x == 0) || x == 0) return 0;
+  frexp(x, &e);
+  return e;
+}
 INLINE u32 p_perm(u32 hi, u32 lo, u32 sel) {
   u64 data = (u64)hi << 32 | lo;
   u32 r = 0;

@@ -132,6 +132,9 @@ def vector(t: Translator, op: LaneOp, enc: int, want: Operand, literal: int | No
                 parts.append(f"(u128)v{n + i} << {32 * i}")
             return "(" + " | ".join(parts) + ")"
         return f"v{n}"
+    if (value := constant(enc, want, literal)) is not None:
+        wide = want.bits == 64 and not want.packed
+        return f"{value:#x}ull" if wide else f"{value & 0xFFFFFFFF:#x}u"
     return scalar(t, enc, 64 if want.bits == 64 else 32, want.kind, literal, op.scalars)
 
 

@@ -839,6 +839,12 @@ class _Gen:
             parts = [to(self.expr(a), t) if is_float(t) else self.expr(a) for a in args]
             size = f"{match[4]}{match[5]}"
             f = f"p_{match[1]}_{size}"
+            if (
+                match[1] in ("min", "max")
+                and match[4] == "f"
+                and (self.ctx.constants.get("WAVE_MODE.IEEE"))
+            ):
+                f = f"p_i{match[1]}_{size}"
             c = f"{f}({parts[0].c},{parts[1].c})"
             for p in parts[2:]:
                 c = f"{f}({c},{p.c})"

@@ -235,6 +235,19 @@ INLINE u32 ieee_max_f32(u32 a, u32 b) {
   r = sb ? b | 0x400000u : r;
   return sa ? a | 0x400000u : r;
 }
+INLINE float p_imin_f32(float a, float b) { return u2f(ieee_min_f32(f2u(a), f2u(b))); }
+INLINE float p_imax_f32(float a, float b) { return u2f(ieee_max_f32(f2u(a), f2u(b))); }
+#define p_imin_f16 p_imin_f32
+#define p_imax_f16 p_imax_f32
+INLINE u64 ieee_snan(u64 a) { return isnan_d(a) && !(a & 0x8000000000000ull); }
+INLINE double p_imin_f64(double a, double b) {
+  u64 x = d2u(a), y = d2u(b), q = 0x8000000000000ull;
+  return ieee_snan(x) ? u2d(x | q) : ieee_snan(y) ? u2d(y | q) : p_min_f64(a, b);
+}
+INLINE double p_imax_f64(double a, double b) {
+  u64 x = d2u(a), y = d2u(b), q = 0x8000000000000ull;
+  return ieee_snan(x) ? u2d(x | q) : ieee_snan(y) ? u2d(y | q) : p_max_f64(a, b);
+}
 #define IMINMAX(name, T)                                      \
   INLINE T p_min_##name(T a, T b) { return a < b ? a : b; }   \
   INLINE T p_max_##name(T a, T b) { return a > b ? a : b; }

@@ -21,7 +21,8 @@ from hipport.emulator.errors import EmulatorError, UnsupportedInstruction
 from hipport.emulator.lanes import LaneLoop, LaneOp
 from hipport.emulator.operands import Operand, Unsupported, constant, scalar, sign_modifiers, vector
 
-VERSION = 1
+#: Kernels longer than this (in instructions) are compiled without vectorisation.
+_LARGE = 700
 
 
 @dataclass(frozen=True, slots=True)
@@ -640,7 +641,7 @@ class Translator:
             ftz,
             "u32 *restrict S = w->s; u32 *restrict V = w->v; u32 scc = w->scc; u64 jump; u32 jsite;",
             "u32 em[L] __attribute__((aligned(64))); expand(EXEC64, em);",
-            f"const u32 fp8_clamp = 1; switch (w->resume) {{ case 0: goto L_{self.kernel.entry:x}; "
+            f"const u32 fp8_clamp = {self.kernel.rsrc1 >> 26 & 1}; switch (w->resume) {{ case 0: goto L_{self.kernel.entry:x}; "
             f"{resume} }}",
             f"dispatch: switch (jump) {{ {jumps} default: fail(k, w, F_JUMP, jsite, 0, jump, 0, 0); }}",
             "fault: return FAULTED;",
@@ -672,8 +673,16 @@ class Translator:
             tuple(self.places),
             len(numbers),
             len(insts),
-            ("-frounding-math",) if self.changes_mode else (),
+            self.compiler_flags(len(insts)),
         )
+
+    def compiler_flags(self, instructions: int) -> tuple[str, ...]:
+        """Extra flags for the C compiler."""
+        flags = ["-frounding-math"] if self.changes_mode else []
+        if instructions > _LARGE:
+            # Vectorising doubles the time to compile, which long kernels do not earn back.
+            flags.append("-fno-tree-vectorize")
+        return tuple(flags)
 
 
 def _ends(inst: Inst) -> bool:

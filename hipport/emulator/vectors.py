@@ -583,6 +583,8 @@ INLINE u32 pk_sat(u32 a, u32 b, int how) {
   }
   return r;
 }
+#define f_to_fp8(x) f_to_8(x, 3, 8, fp8_clamp)
+#define f_to_bf8(x) f_to_8(x, 2, 16, fp8_clamp)
 INLINE u32 sr_insert(u32 old, u32 byte, u32 opsel) {
   u32 s = 8 * ((opsel >> 2) & 3);
   return (old & ~(0xffu << s)) | byte << s;
