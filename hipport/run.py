@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +15,7 @@ from pathlib import Path
 from hipport import pool
 from hipport.api import Options
 from hipport.checks import Context
+from hipport.convert.other import plan_other
 from hipport.convert.plan import plan_file
 from hipport.convert.rename import Renames, follow
 from hipport.data import rules_dir
@@ -21,6 +24,7 @@ from hipport.findings import Finding
 from hipport.parse.facts import FileFacts, collect, merge
 from hipport.project.discover import Discovery, Entry, reason
 from hipport.project.generated import generated_hip, twins
+from hipport.project.kinds import C_LIKE
 from hipport.report.model import FilePlan, FileStatus, Report, Snippet
 from hipport.rules import api, hazards
 from hipport.source import SourceFile
@@ -69,7 +73,11 @@ class Reader:
 
 def _collect(reader: Reader, names: frozenset[bytes], job: Job) -> FileFacts | FilePlan:
     data = reader.read(job)
-    return data if isinstance(data, FilePlan) else collect(job.entry.path, data, names)
+    if isinstance(data, FilePlan):
+        return data
+    if job.entry.kind not in C_LIKE:
+        return FileFacts(job.entry.path)
+    return collect(job.entry.path, data, names)
 
 
 def _plan(reader: Reader, context: Context, renames: Renames | None, job: Job) -> FilePlan:
@@ -77,7 +85,8 @@ def _plan(reader: Reader, context: Context, renames: Renames | None, job: Job) -
     if isinstance(data, FilePlan):
         return data
     source = SourceFile(Path(job.entry.path), data)
-    plan = plan_file(source, context)
+    kind = job.entry.kind
+    plan = plan_file(source, context) if kind in C_LIKE else plan_other(source, kind, context)
     if renames is not None:
         plan = follow(plan, source, renames)
     return replace(plan, snippets=snippets(source, plan.findings))
@@ -133,16 +142,31 @@ def _unreadable(job: Job, failure: pool.Failure) -> FilePlan:
     )
 
 
+def installed_rocm() -> str | None:
+    """Major and minor version of the ROCm on this machine, if there is one."""
+    root = Path(os.environ.get("ROCM_PATH") or "/opt/rocm")
+    try:
+        text = (root / ".info" / "version").read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+    match = re.match(r"(\d+\.\d+)", text.strip())
+    return match.group(1) if match else None
+
+
 def load_rules(options: Options) -> api.ApiTable:
-    """The name tables for the options' ROCm version.
+    """The name tables for the options' ROCm version, else the installed one, else the newest.
 
     Raises:
-        UsageError: hipport does not know the version.
+        UsageError: hipport does not know the version that the options name.
     """
+    if options.rocm is None:
+        with contextlib.suppress(api.UnknownRocm):
+            return api.load(installed_rocm())
+        return api.load(None)
     try:
         return api.load(options.rocm)
     except api.UnknownRocm as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(f"--rocm: {error}") from error
 
 
 @dataclass
@@ -208,8 +232,6 @@ def plan_project(
     context = Context(table, rules, project, options)
     planned = stage.run("convert", partial(_plan, reader, context, renames))
     files = {plan.path: plan for plan in planned if isinstance(plan, FilePlan)}
-    if renames is not None:
-        files.update({plan.path: plan for plan in renames.build_files(discovery)})
     files.update(stage.failed)
     for item in discovery.skipped:
         files[item.path] = FilePlan(item.path, FileStatus.SKIPPED, note=item.note)

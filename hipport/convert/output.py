@@ -238,7 +238,7 @@ def _copy(entry: Entry, plan: FilePlan | None, target: Path) -> str:
     if target.is_symlink():
         target.unlink()
     mode = stat.S_IMODE(status.st_mode)
-    write_atomic(target, data, mode=mode)
+    write_atomic(target, data, mode=mode, durable=False)
     if stat.S_IMODE(target.stat().st_mode) != mode:
         target.chmod(mode)
     return digest_of(data)

@@ -82,7 +82,7 @@ def plan_file(source: SourceFile, context: Context) -> FilePlan:
         recoded = source.data[len(mark) :].decode(source.encoding).encode()
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         return replace(
-            _base(source),
+            base_plan(source),
             status=FileStatus.UNREADABLE,
             note=f"not valid {source.encoding.upper()} ({error.reason}); save it as UTF-8",
         )
@@ -95,7 +95,7 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _base(source: SourceFile) -> FilePlan:
+def base_plan(source: SourceFile) -> FilePlan:
     return FilePlan(
         path=source.path.as_posix(),
         status=FileStatus.UNTOUCHED,
@@ -106,7 +106,7 @@ def _base(source: SourceFile) -> FilePlan:
 
 
 def _plan(source: SourceFile, context: Context) -> FilePlan:
-    base = _base(source)
+    base = base_plan(source)
     unit = Unit(source)
     if not relevant(unit, context):
         return base
@@ -122,11 +122,7 @@ def _plan(source: SourceFile, context: Context) -> FilePlan:
     changes.extend(header_changes(unit, context))
     findings.extend(_own_name_notes(own, unit, context))
 
-    chosen = {id(f.change): f.change for f in findings if _applied(f, context)}
-    edits = EditSet(len(source.data))
-    lost = {id(c) for c in edits.extend([*(c for c in chosen.values() if c), *changes])}
-    findings = [_demoted(f) if id(f.change) in lost else f for f in findings]
-    accepted = [c for c in [*chosen.values(), *changes] if c and id(c) not in lost]
+    edits, findings, accepted = compose(len(source.data), context, findings, changes)
     needs = _needs(accepted, unit)
     labels = Counter(c.label or "other" for c in accepted)
     if needs:
@@ -143,12 +139,24 @@ def _plan(source: SourceFile, context: Context) -> FilePlan:
         status=FileStatus.CONVERTED if output is not None else FileStatus.UNTOUCHED,
         edits=tuple(edits.ordered()) if output is not None else (),
         output=output,
-        findings=tuple(sorted(set(findings), key=_by_place)),
+        findings=tuple(sorted(set(findings), key=by_place)),
         edits_by_label=tuple(sorted(labels.items())) if output is not None else (),
         error_bytes=sum(len(s) for s in unit.error_spans),
         error_lines=tuple(unit.line(s.start) for s in unit.error_spans),
         needs=tuple(n for n in needs if n.startswith('"')),
     )
+
+
+def compose(
+    size: int, context: Context, findings: list[Finding], changes: list[Change]
+) -> tuple[EditSet, list[Finding], list[Change]]:
+    """Choose what is applied: the edits, the findings (losers demoted), the accepted changes."""
+    chosen = {id(f.change): f.change for f in findings if _applied(f, context)}
+    wanted = [*(c for c in chosen.values() if c is not None), *changes]
+    edits = EditSet(size)
+    lost = {id(c) for c in edits.extend(wanted)}
+    kept = [_demoted(f) if id(f.change) in lost else f for f in findings]
+    return edits, kept, [c for c in wanted if id(c) not in lost]
 
 
 def _without_shadows(findings: Iterable[Finding]) -> list[Finding]:
@@ -158,7 +166,7 @@ def _without_shadows(findings: Iterable[Finding]) -> list[Finding]:
     return [f for f in listed if f.slug != "no-hip-equivalent" or f.span.start not in explained]
 
 
-def _by_place(finding: Finding) -> tuple[int, int, str]:
+def by_place(finding: Finding) -> tuple[int, int, str]:
     return finding.line, finding.column, finding.code
 
 

@@ -6,17 +6,15 @@ name would only touch more lines.
 
 from __future__ import annotations
 
-import hashlib
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from hipport.findings import Finding
-from hipport.project.discover import Discovery, Entry
+from hipport.project.discover import Discovery
 from hipport.project.kinds import BUILD, kind_of
-from hipport.report.model import FilePlan, FileStatus, Snippet
+from hipport.report.model import FilePlan, FileStatus
 from hipport.rules.hazards import Hazard
 from hipport.source import Change, Edit, EditSet, SourceFile, Span
 
@@ -28,7 +26,6 @@ _INCLUDE = re.compile(
 )
 _TOKEN = re.compile(rb"((?:[\w.+@-]+/)*[\w.+@-]+)\.cu(?![\w.])")
 _PATTERN = re.compile(rb"""[\w./{}$*-]*\*\.cu(?![\w.])|["']\.cu["']""")
-_LIMIT = 4 << 20
 
 
 @dataclass
@@ -72,51 +69,7 @@ class Renames:
                 return path
         return None
 
-    def build_files(self, discovery: Discovery) -> Iterator[FilePlan]:
-        """Plans for build and Python files that name a renamed source."""
-        if not self.paths:
-            return
-        for entry in discovery.others:
-            if entry.link or kind_of(entry.path) not in BUILD:
-                continue
-            plan = self._build_file(entry)
-            if plan is not None:
-                yield plan
-
-    def _build_file(self, entry: Entry) -> FilePlan | None:
-        try:
-            if entry.real.stat().st_size > _LIMIT:
-                return None
-            data = entry.real.read_bytes()
-        except OSError as error:
-            return FilePlan(entry.path, FileStatus.UNREADABLE, note=str(error.strerror or error))
-        if b".cu" not in data:
-            return None
-        edits = EditSet(len(data))
-        for match in _TOKEN.finditer(data):
-            if self.resolve(entry.path, match.group(1).decode("utf-8", "replace") + OLD):
-                edits.add(Change((Edit(Span(match.end(1), match.end()), NEW.encode()),)))
-        source = SourceFile(Path(entry.path), data)
-        findings = tuple(self._patterns(source))
-        if not len(edits) and not findings:
-            return None
-        return FilePlan(
-            path=entry.path,
-            status=FileStatus.CONVERTED if len(edits) else FileStatus.UNTOUCHED,
-            size=len(data),
-            lines=data.count(b"\n"),
-            digest=hashlib.sha256(data).hexdigest(),
-            edits=tuple(edits.ordered()),
-            output=edits.apply(data) if len(edits) else None,
-            findings=findings,
-            edits_by_label=((LABEL, len(edits)),) if len(edits) else (),
-            snippets=tuple(
-                Snippet(f.line, source.text(source.line_span(f.line)).rstrip(b"\r\n"))
-                for f in findings
-            ),
-        )
-
-    def _patterns(self, source: SourceFile) -> Iterator[Finding]:
+    def patterns(self, source: SourceFile) -> Iterator[Finding]:
         rule = self.pattern_rule
         if rule is None:
             return
@@ -136,24 +89,40 @@ class Renames:
 
 
 def follow(plan: FilePlan, source: SourceFile, renames: Renames) -> FilePlan:
-    """Give a plan its new name, and let its includes follow renamed files."""
+    """Give a plan its new name, and let what it names follow renamed files."""
     plan = replace(plan, renamed=renames.paths.get(plan.path, ""))
     if not source.ascii_compatible or plan.status is FileStatus.UNREADABLE:
         return plan
+    build = kind_of(plan.path) in BUILD
+    if not renames.paths or (build and b".cu" not in source.data):
+        return plan
     edits = EditSet(len(source.data))
     for edit in plan.edits:
-        edits.add(Change((edit,)))
+        text = _followed(edit.text, plan.path, renames) if build else edit.text
+        edits.add(Change((replace(edit, text=text),)))
     count = 0
-    for match in _INCLUDE.finditer(source.data):
+    for match in (_TOKEN if build else _INCLUDE).finditer(source.data):
         if renames.resolve(plan.path, match.group(1).decode("utf-8", "replace") + OLD):
             at = match.end(1)
             count += edits.add(Change((Edit.replace(at, at + len(OLD), NEW.encode()),)))
+    findings = (*plan.findings, *(renames.patterns(source) if build else ()))
     if not count:
-        return plan
+        return replace(plan, findings=findings)
     return replace(
         plan,
         status=FileStatus.CONVERTED,
         edits=tuple(edits.ordered()),
         output=edits.apply(source.data),
+        findings=findings,
         edits_by_label=(*plan.edits_by_label, (LABEL, count)),
     )
+
+
+def _followed(text: bytes, path: str, renames: Renames) -> bytes:
+    """Text that an edit puts in, with renamed sources by their new names."""
+
+    def new_name(match: re.Match[bytes]) -> bytes:
+        known = renames.resolve(path, match.group(1).decode("utf-8", "replace") + OLD)
+        return match.group(1) + NEW.encode() if known else match.group()
+
+    return _TOKEN.sub(new_name, text)

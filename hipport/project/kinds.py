@@ -16,6 +16,7 @@ class Kind(str, Enum):
     MAKE = "make"
     PYTHON = "python"
     SHELL = "shell"
+    REQUIREMENTS = "requirements"
     OTHER = "other"
 
 
@@ -33,10 +34,13 @@ _BY_NAME = {
     "cmakelists.txt": Kind.CMAKE,
     "makefile": Kind.MAKE,
     "gnumakefile": Kind.MAKE,
+    "dockerfile": Kind.SHELL,
+    "containerfile": Kind.SHELL,
+    "requirements.txt": Kind.REQUIREMENTS,
 }
 
 C_LIKE = frozenset({Kind.CUDA, Kind.SOURCE, Kind.HEADER})
-CONVERTED = C_LIKE
+CONVERTED = C_LIKE | {Kind.CMAKE, Kind.MAKE, Kind.PYTHON, Kind.SHELL, Kind.REQUIREMENTS}
 """Kinds that the conversion has a front end for."""
 BUILD = frozenset({Kind.CMAKE, Kind.MAKE, Kind.PYTHON, Kind.SHELL})
 """Kinds that may list source files by name."""
@@ -50,6 +54,10 @@ def kind_of(path: str) -> Kind:
     name = posixpath.basename(path).lower()
     if name in _BY_NAME:
         return _BY_NAME[name]
+    if name.startswith(("requirements", "dockerfile")) and (
+        name.endswith(".txt") or name.startswith("dockerfile.")
+    ):
+        return Kind.REQUIREMENTS if name.endswith(".txt") else Kind.SHELL
     stem, suffix = posixpath.splitext(name)
     if suffix == ".in":
         if stem in _BY_NAME:

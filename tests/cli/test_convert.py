@@ -193,6 +193,8 @@ def test_rename(repo: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert (
         after["CMakeLists.txt"]
         == b"add_library(x ${CMAKE_CURRENT_SOURCE_DIR}/sub/impl.hip a.hip b.cu)\n"
+        b"set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/sub/impl.hip a.hip b.cu "
+        b"PROPERTIES LANGUAGE HIP)\n"
         b"add_custom_target(y DEPENDS other/a.cu.o xa.cuh)\n"
     )
     assert after["setup.py"] == b"files = ['sub/impl.hip'] + glob('sub/*.cu')\r\n"

@@ -1,0 +1,1 @@
+"""Build files: CMake, make, and nvcc's flags everywhere."""
