@@ -189,7 +189,8 @@ class KernelSpec:
 
     `name` is unique in its file, `kernel` is what the source calls it (template arguments
     included). `reference` names a NumPy function. `hazards` are the slugs of what goes wrong when
-    the source is merely renamed, `renamed` what then happens on wavefronts of 32 and 64 lanes.
+    the source is merely renamed, `renamed` what then happens on wavefronts of 32 and 64 lanes,
+    `converted` what is left after conversion.
     `noisy` says that results change from run to run (float atomics)."""
 
     name: str
@@ -204,6 +205,7 @@ class KernelSpec:
     renamed: Mapping[int, Renamed] = field(
         default_factory=lambda: {32: Renamed.RIGHT, 64: Renamed.RIGHT}
     )
+    converted: Renamed = Renamed.RIGHT
     options: tuple[str, ...] = ()
     noisy: bool = False
     note: str = ""
@@ -409,6 +411,7 @@ def _kernel(table: _Table) -> KernelSpec:
         reference=table.take("reference", str, "") or None,
         hazards=_strings(table, "hazards"),
         renamed=_renamed(table),
+        converted=_state(table, "converted"),
         options=_strings(table, "options"),
         noisy=table.take("noisy", bool, False),
         note=table.take("note", str, "-").removeprefix("-"),
@@ -473,14 +476,18 @@ def _renamed(table: _Table) -> Mapping[int, Renamed]:
         return out
     inner = _Table(table.path, f"{table.key}.renamed", table.take("renamed", dict))
     for lanes in out:
-        word = inner.take(f"wave{lanes}", str, "right")
-        try:
-            out[lanes] = Renamed(word)
-        except ValueError:
-            known = ", ".join(r.value for r in Renamed)
-            raise inner.fail(f"wave{lanes}", f"{word!r} is none of {known}") from None
+        out[lanes] = _state(inner, f"wave{lanes}")
     inner.done()
     return out
+
+
+def _state(table: _Table, key: str) -> Renamed:
+    word = table.take(key, str, "right")
+    try:
+        return Renamed(word)
+    except ValueError:
+        known = ", ".join(r.value for r in Renamed)
+        raise table.fail(key, f"{word!r} is none of {known}") from None
 
 
 def _dtype(table: _Table) -> np.dtype[Any]:
@@ -571,7 +578,9 @@ def _initialiser(table: _Table, role: Role) -> Initialiser:
             raise table.fail("init", "is missing: what the kernel reads must be given")
         return Initialiser("poison")
     value = table.take("init", (str, dict))
-    inner = _Table(table.path, f"{table.key}.init", {"kind": value} if isinstance(value, str) else value)
+    inner = _Table(
+        table.path, f"{table.key}.init", {"kind": value} if isinstance(value, str) else value
+    )
     return _init_table(inner)
 
 
