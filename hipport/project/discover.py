@@ -19,13 +19,15 @@ from hipport.errors import UsageError
 from hipport.project import git
 from hipport.project.git import GitTree
 from hipport.project.ignore import IgnoreRules, globs
-from hipport.project.kinds import CONVERTED, Kind, kind_of
+from hipport.project.kinds import C_LIKE, CONVERTED, Kind, kind_of
 
 OUTPUT_MARK = ".hipport-output.json"
 """A folder that holds this file is the result of an earlier run with `--out`."""
 
 _NEVER = frozenset({".git", ".hg", ".svn", ".bzr", ".jj"})
-_BY_NAME = frozenset({"node_modules", "__pycache__", "_skbuild", "CMakeFiles", "venv", "env"})
+_BY_NAME = frozenset(
+    {"node_modules", "__pycache__", "_skbuild", "CMakeFiles", ".tox", ".nox", ".eggs", ".cache"}
+)
 _MARKS = {
     "CMakeCache.txt": "a CMake build folder",
     "pyvenv.cfg": "a virtual environment",
@@ -151,6 +153,7 @@ class _Walk:
     skipped: dict[str, str] = field(default_factory=dict)
     notes: dict[str, None] = field(default_factory=dict)
     seen_folders: set[str] = field(default_factory=set)
+    hidden: set[str] = field(default_factory=set)
     ignored: int = 0
 
     def __post_init__(self) -> None:
@@ -170,9 +173,9 @@ class _Walk:
             self.file(self.relative(path), path, given=True)
 
     def folder(self, top: Path) -> None:
-        stack = [(self.relative(top), False)]
+        stack = [(self.relative(top), False, False)]
         while stack:
-            folder, only_tracked = stack.pop()
+            folder, only_tracked, hidden = stack.pop()
             if folder in self.seen_folders:
                 continue
             self.seen_folders.add(folder)
@@ -189,9 +192,12 @@ class _Walk:
                 if is_dir:
                     inner = self.enter(path, left_out)
                     if inner is not None:
-                        stack.append((path, inner))
+                        shy = entry.name.startswith(".") and path not in self.tracked_folders
+                        stack.append((path, inner, hidden or shy))
                 elif not left_out:
                     self.file(path, Path(entry.path), given=False)
+                    if hidden:
+                        self.hidden.add(path)
 
     def left_out(self, path: str, is_dir: bool, only_tracked: bool) -> bool:
         """Whether git would not show a path."""
@@ -217,13 +223,11 @@ class _Walk:
             return None
         if has_tracked:
             return left_out
-        if name.startswith(".") and name not in (".", ".."):
-            return None
         for mark, what in _MARKS.items():
             if (self.root / path / mark).is_file():
                 self.notes[f"{path}: {what}, left out"] = None
                 return None
-        if name in _BY_NAME or name.endswith(".egg-info"):
+        if name in _BY_NAME:
             self.notes[f"{path}: left out by its name; name it as a PATH to convert it"] = None
             return None
         return left_out
@@ -280,6 +284,13 @@ class _Walk:
         for path in sorted(self.found):
             entry = self.found[path]
             kept = entry.kind in CONVERTED
+            if kept and path in self.hidden and not entry.given:
+                kept = False
+                shy = _hidden_part(path)
+                if entry.kind in C_LIKE:
+                    self.notes[f"{shy}: hidden, not converted; name it as a PATH to convert it"] = (
+                        None
+                    )
             if kept and isinstance(include, GitIgnoreSpec):
                 kept = include.match_file(path)
             if kept and isinstance(exclude, GitIgnoreSpec):
@@ -307,6 +318,12 @@ def reason(error: OSError) -> str:
     if error.errno == errno.ELOOP:
         return "link loop"
     return (error.strerror or str(error)).lower()
+
+
+def _hidden_part(path: str) -> str:
+    parts = path.split("/")
+    at = next(i for i, part in enumerate(parts) if part.startswith("."))
+    return "/".join(parts[: at + 1])
 
 
 def _parents(paths: Iterable[str]) -> set[str]:

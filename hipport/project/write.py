@@ -46,7 +46,14 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def write_atomic(path: Path, data: bytes, *, expect: str | None = None, mode: int = 0o644) -> None:
+def write_atomic(
+    path: Path,
+    data: bytes,
+    *,
+    expect: str | None = None,
+    mode: int = 0o644,
+    durable: bool = True,
+) -> None:
     """Replace a file's content, or make the file.
 
     An existing file keeps its mode, owner and extended attributes. Whatever happens, the path
@@ -58,6 +65,8 @@ def write_atomic(path: Path, data: bytes, *, expect: str | None = None, mode: in
         data: the new content.
         expect: SHA-256 of the content that may be replaced; None: any, or none.
         mode: permission bits of a new file.
+        durable: wait for the disk, so that a power cut leaves a whole file, too; a copy that can
+            be made again does without.
 
     Raises:
         ChangedMeanwhile: `expect` is given and the content is another.
@@ -79,7 +88,8 @@ def write_atomic(path: Path, data: bytes, *, expect: str | None = None, mode: in
                 _same_owner(out.fileno(), old)
                 _copy_attributes(path, part)
             os.fchmod(out.fileno(), stat.S_IMODE(old.st_mode) if old is not None else mode)
-            os.fsync(out.fileno())
+            if durable:
+                os.fsync(out.fileno())
         if expect is not None and digest_of(path.read_bytes()) != expect:
             raise ChangedMeanwhile
         os.replace(part, path)
@@ -91,7 +101,8 @@ def write_atomic(path: Path, data: bytes, *, expect: str | None = None, mode: in
     except BaseException:
         _discard(part)
         raise
-    _sync_folder(path.parent)
+    if durable:
+        _sync_folder(path.parent)
 
 
 def _discard(part: str) -> None:

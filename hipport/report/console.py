@@ -203,7 +203,7 @@ class ConsoleReport:
         report = self.report
         table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
         table.add_column(style="bold", no_wrap=True)
-        table.add_column()
+        table.add_column(overflow="fold")
         files = [f"{len(report.files)} seen"]
         for status in FileStatus:
             number = report.count(status)

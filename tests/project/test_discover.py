@@ -49,7 +49,9 @@ def test_outside_git(tmp_path: Path) -> None:
     put(tmp_path, {"b.cu": CUDA, "sub/a.h": CUDA, "notes.txt": b"", ".hidden/c.cu": CUDA})
     found = discover([tmp_path])
     assert paths(found) == ["b.cu", "sub/a.h"]
-    assert [e.path for e in found.others] == ["notes.txt"]
+    assert [e.path for e in found.others] == [".hidden/c.cu", "notes.txt"]
+    assert any(note.startswith(".hidden: hidden") for note in found.notes)
+    assert paths(discover([tmp_path / ".hidden"])) == ["c.cu"]
     assert found.root == tmp_path.resolve()
     assert found.tree is None
     assert "not inside" in found.outside
