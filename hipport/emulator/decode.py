@@ -202,8 +202,12 @@ def decode(code: bytes, offset: int, address: int, arch: str, target: str = "") 
 
     Raises ValueError when no encoding of `arch` matches.
     """
+    text, other = code[offset : offset + 16], ""
+    if target == "gfx90a" and text[2:4] == b"\xc1\xd1":
+        # v_mad_f32, VOP3 number 0x1c1, is not in the tables; its fields are v_fma_f32's (0x1cb).
+        text, other = text[:2] + b"\xcb" + text[3:], "v_mad_f32"
     try:
-        raw, name, family, variant, size = _decode(code[offset : offset + 16], arch)
+        raw, name, family, variant, size = _decode(text, arch)
     except ValueError:
         word = int.from_bytes(code[offset : offset + 4], "little")
         if target == "gfx90a" and word >> 26 == 0x38 and word >> 18 & 0x7F in (0x3E, 0x3F):
@@ -211,7 +215,7 @@ def decode(code: bytes, offset: int, address: int, arch: str, target: str = "") 
         word = int.from_bytes(code[offset : offset + 4], "little")
         raise ValueError(f"unknown {arch} encoding {word:#010x} at {address:#x}") from None
     if target == "gfx90a" and family in ("VOP2", "VOP3", "VOP3P"):
-        name = _GFX90A.get((family, raw.op.value), name)
+        name = other or _GFX90A.get((family, raw.op.value), name)
     if arch == "cdna" and name.startswith("v_mad_mix"):
         # The table keeps gfx900's name; every chip here fuses (and calls it fma_mix).
         name = "v_fma_mix" + name.removeprefix("v_mad_mix")

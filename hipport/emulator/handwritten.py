@@ -91,6 +91,7 @@ LANE: dict[str, Hand] = {
         "MI300: the pseudocode slices past the 32 bits it names",
     ),
     "v_mac_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(d0));", _MAC),
+    "v_mad_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(S2));", _MAC),
     "v_madmk_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(LITERAL)) + u2fi(S1));", _MAC),
     "v_madak_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(LITERAL));", _MAC),
     "v_perm_b32": Hand("d0 = p_perm(S0, S1, S2);", _BITS),
