@@ -126,6 +126,7 @@ class Left:
     counterpart: str
 
 
+_CUB = re.compile(r"cub/(?!agent/|detail/|device/dispatch/)")
 _KEPT_BESIDE = frozenset({"__CUDACC__", "__NVCC__"})
 
 
@@ -134,12 +135,12 @@ def left(data: bytes, path: str, counterparts: Mapping[str, str]) -> Iterator[Le
 
     Guards such as ``defined(__CUDACC__) || defined(__HIPCC__)`` keep the old name on purpose, so
     that one source serves both compilers: with its counterpart on the same line it is not left.
-    All of ``cub/`` has a counterpart, whether the table lists the single header or not.
+    Every public header below ``cub/`` has a counterpart, whether the table lists it or not.
     """
     lines: list[bytes] = []
     for name in names(data):
         other = counterparts.get(name.text)
-        if other is None and name.header and name.text.startswith("cub/"):
+        if other is None and name.header and _CUB.match(name.text):
             other = "hipcub/hipcub.hpp"
         if other is None or other == name.text:
             continue
