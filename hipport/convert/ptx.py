@@ -619,4 +619,5 @@ def _block(statement: AsmStatement, template: Template, lines: list[str]) -> str
         for index, item in enumerate(statement.operands)
         if item.is_output and item.letter in _TYPES
     )
-    return "{ " + " ".join(part + ";" for part in parts) + " }"
+    # One statement, so that an `if` around the asm keeps its `else`.
+    return "do { " + " ".join(part + ";" for part in parts) + " } while (false)"

@@ -70,11 +70,11 @@ def test_a_predicate_in_a_scope() -> None:
         'asm("{\\n .reg .pred q;\\n setp.ne.u32 q, %1, 0;\\n selp.u32 %0, 1, 0, q;\\n}\\n"\n'
         '    : "=r"(r) : "r"(a));'
     )
-    assert text.startswith("{ unsigned int hipport_p0; const unsigned int hipport_p1 = a;")
+    assert text.startswith("do { unsigned int hipport_p0; const unsigned int hipport_p1 = a;")
     assert "; bool hipport_r_q;" in text
     assert "hipport_r_q = hipport_p1 != static_cast<unsigned int>(0);" in text
     assert "hipport_p0 = hipport_r_q ? 1 : 0;" in text
-    assert text.endswith("r = hipport_p0; };")
+    assert text.endswith("r = hipport_p0; } while (false);")
 
 
 def test_a_closed_carry_chain() -> None:
