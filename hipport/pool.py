@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -50,6 +51,19 @@ def default_workers() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Hold Ctrl-C back while a worker starts, so that none is hit before it can ignore it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _serve(function: Callable[[J], R], pipe: Connection, others: list[Connection]) -> None:
@@ -120,7 +134,8 @@ def run(
         seconds: how long a job may take before its worker is ended.
         weight: a job's expected cost, in bytes.
     """
-    method = "fork" if can_fork() else "spawn"
+    # A fork copies locks that other threads may hold, so a threaded program starts afresh.
+    method = "fork" if can_fork() and threading.active_count() == 1 else "spawn"
     queue = _batches(jobs, weight)
     # A few batches a worker at least, so that none idles while another has all that is left.
     while len(queue) < workers and any(len(batch) > 1 for batch in queue):
@@ -152,11 +167,13 @@ class _Pool(Generic[J, R]):
 
     def start(self, queue: deque[list[tuple[int, J]]]) -> None:
         ours, theirs = self.context.Pipe()
-        inherited = [w.pipe for w in self.workers] + [ours] if can_fork() else []
+        forks = self.context.get_start_method() == "fork"
+        inherited = [w.pipe for w in self.workers] + [ours] if forks else []
         process = self.context.Process(  # type: ignore[attr-defined]
             target=_serve, args=(self.function, theirs, inherited), daemon=True
         )
-        process.start()
+        with _no_interrupt():
+            process.start()
         theirs.close()
         worker: _Worker[J] = _Worker(process, ours, [])
         self.workers.append(worker)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 
 from hipport import pool
@@ -61,3 +62,14 @@ def test_workers_end_with_the_run() -> None:
     import multiprocessing
 
     assert not multiprocessing.active_children()
+
+
+def test_a_program_with_threads() -> None:
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert _run(["a", "raise", "b"])["b"] == "B"
+    finally:
+        done.set()
+        thread.join()
