@@ -8,7 +8,7 @@ from pathlib import Path
 from hipport.api import Options
 from hipport.checks import Context
 from hipport.convert.plan import plan_file
-from hipport.findings import Finding
+from hipport.findings import Finding, Severity
 from hipport.parse.facts import collect, merge
 from hipport.report.model import FilePlan
 from hipport.rules import api, hazards
@@ -28,8 +28,12 @@ class Planned:
         return (self.sources[path] if output is None else output).decode("utf-8", "surrogateescape")
 
     def findings(self, path: str = "a.cu", slug: str | None = None) -> list[Finding]:
-        """Findings of a file."""
-        return [f for f in self.plans[path].findings if slug is None or f.slug == slug]
+        """Findings of a slug in a file, or all that are more than information."""
+        return [
+            f
+            for f in self.plans[path].findings
+            if f.slug == slug or (slug is None and f.severity is not Severity.INFO)
+        ]
 
     def lines(self, slug: str, path: str = "a.cu") -> list[int]:
         """Lines on which a slug is reported."""

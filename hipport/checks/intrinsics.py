@@ -208,7 +208,7 @@ def _only_device(unit: Unit, node: Node) -> bool:
     return b"__global__" in text or (b"__device__" in text and b"__host__" not in text)
 
 
-@check("device-heap-call")
+@check("device-heap")
 def device_heap(unit: Unit, context: Context) -> Iterator[Finding]:
     """``malloc``, ``free`` and ``new`` in kernels."""
     nodes = list(unit.calls(b"malloc", b"free")) + list(unit.nodes.get("new_expression", ()))
@@ -217,7 +217,7 @@ def device_heap(unit: Unit, context: Context) -> Iterator[Finding]:
             continue
         if _only_device(unit, node):
             name = "new" if node.type == "new_expression" else callee(unit, node).decode()
-            yield context.finding("device-heap-call", unit, _span(node), name=name)
+            yield context.finding("device-heap", unit, _span(node), name=name)
 
 
 @check("launch-through-macro")
@@ -274,7 +274,7 @@ def half_atomics(unit: Unit, context: Context) -> Iterator[Finding]:
             yield context.finding("half-bf16-atomics", unit, _span(call), kind=kind[:-1])
 
 
-@check("fp-atomics-call")
+@check("fp-atomics")
 def float_atomics(unit: Unit, context: Context) -> Iterator[Finding]:
     """``atomicAdd`` on float and double: one note a file."""
     for call in unit.calls(b"atomicAdd"):
@@ -282,7 +282,11 @@ def float_atomics(unit: Unit, context: Context) -> Iterator[Finding]:
         kind = type_of(unit, listed[0]) if listed else None
         if kind in ("float*", "double*"):
             yield context.finding(
-                "fp-atomics-call", unit, _span(call), severity=Severity.INFO, kind=kind[:-1]
+                "fp-atomics",
+                unit,
+                _span(call),
+                severity=Severity.INFO,
+                name=f"atomicAdd on {kind[:-1]}",
             )
             return
 

@@ -119,4 +119,4 @@ def named(unit: Unit, context: Context) -> Iterator[Finding]:
         seen.add((slug, line))
         whole.add(slug)
         text = token.text.strip(b'<>"').decode("utf-8", "replace")
-        yield context.finding(slug, unit, Span(token.start, token.end), name=text)
+        yield context.finding(slug, unit, Span(token.start, token.end), name=text, what=text)

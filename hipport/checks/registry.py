@@ -18,18 +18,10 @@ _CHECKS: dict[str, tuple[Check, frozenset[str]]] = {}
 
 
 def check(*slugs: str) -> Callable[[Check], Check]:
-    """Register a check under the slugs that it may report.
-
-    Raises:
-        ValueError: another check has one of the slugs already.
-    """
+    """Register a check under the slugs that it may report; a slug may have several checks."""
 
     def register(function: Check) -> Check:
         name = f"{function.__module__}.{function.__qualname__}"
-        for other, (_, taken) in _CHECKS.items():
-            both = taken & set(slugs)
-            if both and other != name:
-                raise ValueError(f"{name}: {sorted(both)} already belong to {other}")
         _CHECKS[name] = (function, frozenset(slugs))
         return function
 

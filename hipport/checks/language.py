@@ -1,0 +1,257 @@
+"""Language details: initialisers, bools, exceptions, results, strings, guards of frameworks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from hipport.checks.context import Context
+from hipport.checks.registry import check
+from hipport.checks.scopes import on_device
+from hipport.findings import Finding, Severity
+from hipport.parse.conditions import chains
+from hipport.parse.tokens import Kind
+from hipport.parse.types import UNSIGNED, type_of
+from hipport.parse.unit import Unit, arguments, callee
+from hipport.source import Change, Edit, Span
+
+_VECTOR = re.compile(rb"^(?:const\s+)?(?:u?(?:char|short|int|long|longlong)|float|double)([234])$")
+
+
+def _span(node: Node) -> Span:
+    return Span(node.start_byte, node.end_byte)
+
+
+@check("vector-init")
+def vector_init(unit: Unit, context: Context) -> Iterator[Finding]:
+    """``float4 v = {1.f}``: CUDA fills with zeros, HIP's one-argument constructor is explicit."""
+    for node in unit.nodes.get("declaration", ()):
+        kind = unit.text(node.child_by_field_name("type"))
+        match = _VECTOR.match(kind)
+        if match is None:
+            continue
+        for declarator in node.children_by_field_name("declarator"):
+            value = declarator.child_by_field_name("value")
+            target = declarator.child_by_field_name("declarator")
+            if value is None or value.type != "initializer_list" or target is None:
+                continue
+            listed = [c for c in value.named_children if c.type != "comment"]
+            if target.type != "identifier" or len(listed) != 1:
+                continue
+            if listed[0].type in ("initializer_pair", "initializer_list") or _VECTOR.match(
+                (type_of(unit, listed[0]) or "").encode()
+            ):
+                continue
+            rest = b", 0" * (int(match.group(1)) - 1)
+            change = Change(
+                (Edit.insert(listed[0].end_byte, rest),), priority=10, label="vector-init"
+            )
+            yield context.finding(
+                "vector-init", unit, _span(declarator), change=change, kind=kind.decode(), count=1
+            )
+
+
+@check("byte-as-bool")
+def byte_as_bool(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Casts of other pointers to ``bool*``."""
+    if b"bool" not in unit.identifiers and b"bool" not in unit.data:
+        return
+    lines: set[int] = set()
+    for node in (*unit.nodes.get("cast_expression", ()), *unit.nodes.get("call_expression", ())):
+        text = unit.data[node.start_byte : min(node.end_byte, node.start_byte + 80)]
+        if (
+            re.match(
+                rb"\(\s*(?:const\s+)?bool\s*(?:const\s*)?\*\s*\)"
+                rb"|reinterpret_cast\s*<\s*(?:const\s+)?bool\s*(?:const\s*)?\*",
+                text,
+            )
+            is None
+        ):
+            continue
+        line = unit.line(node.start_byte)
+        if line not in lines:
+            lines.add(line)
+            yield context.finding("byte-as-bool", unit, _span(node))
+
+
+@check("clang-strictness")
+def strictness(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Exceptions in device code."""
+    for kind in ("throw_statement", "try_statement"):
+        for node in unit.nodes.get(kind, ()):
+            function = node.parent
+            while function is not None and function.type != "function_definition":
+                function = function.parent
+            if function is None:
+                continue
+            body = function.child_by_field_name("body")
+            text = unit.data[function.start_byte : body.start_byte if body else node.start_byte]
+            if b"__global__" in text or (b"__device__" in text and b"__host__" not in text):
+                yield context.finding(
+                    "clang-strictness", unit, _span(node), what="exceptions in device code"
+                )
+
+
+@check("printf-device")
+def device_printf(unit: Unit, context: Context) -> Iterator[Finding]:
+    """``printf`` on the device: one note a file."""
+    for call in unit.calls(b"printf"):
+        if on_device(unit, call):
+            yield context.finding("printf-device", unit, _span(call))
+            return
+
+
+@check("overload-ambiguity")
+def overload_ambiguity(unit: Unit, context: Context) -> Iterator[Finding]:
+    """``abs`` of unsigned and ``pow(float, int)`` in device code."""
+    for call in unit.calls(b"abs", b"pow"):
+        listed = arguments(call)
+        if not on_device(unit, call) or not listed:
+            continue
+        first = type_of(unit, listed[0])
+        if callee(unit, call) == b"abs" and len(listed) == 1 and first in UNSIGNED:
+            yield context.finding(
+                "overload-ambiguity",
+                unit,
+                _span(call),
+                what="abs of an unsigned value is ambiguous in HIP",
+            )
+        elif (
+            callee(unit, call) == b"pow"
+            and len(listed) == 2
+            and first == "float"
+            and (type_of(unit, listed[1]) == "int")
+        ):
+            yield context.finding(
+                "overload-ambiguity",
+                unit,
+                _span(call),
+                severity=Severity.INFO,
+                what="pow(float, int) is computed in float in HIP and in double by recent nvcc",
+            )
+
+
+@check("integer-intrinsic-bugs")
+def averaging(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Integer averages of HIP before 6.3."""
+    if context.rocm >= (6, 3):
+        return
+    for call in unit.calls(b"__hadd", b"__rhadd", b"__uhadd", b"__urhadd"):
+        listed = arguments(call)
+        if listed and type_of(unit, listed[0]) in ("int", "unsigned"):
+            yield context.finding(
+                "integer-intrinsic-bugs", unit, _span(call), name=callee(unit, call).decode()
+            )
+
+
+@check("nodiscard-return")
+def unchecked(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Calls whose result nobody looks at: one note a file."""
+    bare = [
+        call
+        for node in unit.nodes.get("expression_statement", ())
+        for call in node.named_children[:1]
+        if call.type == "call_expression" and re.match(rb"cuda[A-Z]|hip[A-Z]", callee(unit, call))
+    ]
+    if bare:
+        yield context.finding("nodiscard-return", unit, _span(bare[0]), count=len(bare))
+
+
+@check("indirect-calls")
+def indirect(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Virtual device functions: one note a file."""
+    match = re.search(rb"\bvirtual\b[^;{}]*__device__|__device__[^;{}()]*\bvirtual\b", unit.data)
+    if match is not None:
+        yield context.finding("indirect-calls", unit, Span(match.start(), match.end()))
+
+
+_OPTION = re.compile(
+    rb"--?gpu-architecture(?:=|\b)(?:compute|sm)?\w*|-arch=(?:sm|compute)_\w+|--gpu-code\S*"
+    rb"|\bcompute_\d+\b|--use_fast_math|--std=c\+\+\d+(?=.*sm_)"
+)
+
+
+@check("nvrtc-options")
+def nvrtc_options(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Architecture options in string literals."""
+    if not any(n.startswith((b"nvrtc", b"hiprtc")) for n in unit.identifiers):
+        return
+    for token in unit.tokens:
+        if token.kind is not Kind.STRING:
+            continue
+        match = _OPTION.search(token.text)
+        if match is not None:
+            yield context.finding(
+                "nvrtc-options",
+                unit,
+                Span(token.start, token.end),
+                name=match.group().decode("utf-8", "replace"),
+            )
+
+
+@check("thrust-backend")
+def thrust_backend(unit: Unit, context: Context) -> Iterator[Finding]:
+    """``thrust::cuda::par`` and kin."""
+    tokens = unit.code_tokens
+    for i, token in enumerate(tokens[:-2]):
+        if (
+            token.text == b"thrust"
+            and tokens[i + 1].text == b"::"
+            and (tokens[i + 2].text == b"cuda")
+        ):
+            from hipport.findings import Action
+
+            yield context.finding(
+                "thrust-backend",
+                unit,
+                Span(token.start, tokens[i + 2].end),
+                action=Action.AUTO,
+                name="thrust::cuda",
+            )
+
+
+@check("tf-custom-op")
+def tensorflow_guard(unit: Unit, context: Context) -> Iterator[Finding]:
+    """``#if GOOGLE_CUDA``: widened by ROCm's macro."""
+    if b"GOOGLE_CUDA" not in unit.identifiers:
+        return
+    for chain in chains(unit):
+        for branch in chain.branches:
+            condition = branch.condition
+            if condition is None or b"GOOGLE_CUDA" not in condition.names():
+                continue
+            if b"TENSORFLOW_USE_ROCM" in condition.names():
+                continue
+            token = next(t for t in condition.tokens if t.text == b"GOOGLE_CUDA")
+            edits: tuple[Edit, ...]
+            if condition.word == b"ifdef":
+                edits = (Edit.replace(
+                    condition.head.start, token.end,
+                    b"#if defined(GOOGLE_CUDA) || defined(TENSORFLOW_USE_ROCM)"),)  # fmt: skip
+            elif condition.word == b"ifndef":
+                edits = (Edit.replace(
+                    condition.head.start, token.end,
+                    b"#if !defined(GOOGLE_CUDA) && !defined(TENSORFLOW_USE_ROCM)"),)  # fmt: skip
+            else:
+                edits = _widen(condition.tokens)
+            change = Change(edits, priority=10, label="tf-custom-op") if edits else None
+            yield context.finding("tf-custom-op", unit, Span(token.start, token.end), change=change)
+
+
+def _widen(tokens: tuple) -> tuple[Edit, ...]:  # type: ignore[type-arg]
+    for i, token in enumerate(tokens):
+        if token.text != b"GOOGLE_CUDA":
+            continue
+        first, last = token, token
+        text = b"GOOGLE_CUDA || TENSORFLOW_USE_ROCM"
+        if i >= 2 and tokens[i - 1].text == b"(" and tokens[i - 2].text == b"defined":
+            first, last = tokens[i - 2], tokens[i + 1]
+            text = b"defined(GOOGLE_CUDA) || defined(TENSORFLOW_USE_ROCM)"
+        elif i >= 1 and tokens[i - 1].text == b"defined":
+            first = tokens[i - 1]
+            text = b"defined(GOOGLE_CUDA) || defined(TENSORFLOW_USE_ROCM)"
+        whole = first is tokens[0] and last is tokens[-1]
+        return (Edit.replace(first.start, last.end, text if whole else b"(" + text + b")"),)
+    return ()
