@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from typing import Any
 
 from hipport.emulator import handwritten, matrix, memory, vectors
 from hipport.emulator.codeobject import CodeObject, KernelInfo
-from hipport.emulator.decode import Inst, decode, plain, tables
+from hipport.emulator.decode import Inst, decode, plain, shape_of, tables
 from hipport.emulator.errors import EmulatorError
 from hipport.emulator.operands import Unsupported
 from hipport.emulator.translate import _NOTHING, Translator
@@ -33,6 +34,9 @@ class Opcode:
     name: str
     status: str
     why: str = ""
+
+
+_UNUSED = re.compile(r"src\d|vsrc\d|data\d?|vdst|addr|saddr|sdata|sbase|soffset|ssrc\d")
 
 
 def synthetic(arch: str, code: bytes, target: str | None = None) -> Translator:
@@ -83,9 +87,18 @@ def encodings(arch: str) -> Iterator[tuple[str, Any, int, int]]:
                 continue
             seen.add((family, op))
             raw = 0
+            shape = shape_of(arch, op)
             for name, f in fields.items():
                 value = 0
                 kind = type(f).__name__
+                if (
+                    shape
+                    and _UNUSED.match(name)
+                    and name not in shape
+                    and ({"src1": "vsrc1", "vsrc1": "src1"}.get(name, name) not in shape)
+                    and not (name == "src2" and vectors._takes_mask(plain(op.name)))
+                ):
+                    continue
                 if name == "op":
                     value = op.value
                 elif kind == "FixedBitField":
@@ -152,11 +165,11 @@ def status_of(arch: str, family: str, op: Any, raw: int, size: int) -> Opcode:
     return Opcode(arch, family, name, *classify(arch, inst))
 
 
-def classify(arch: str, inst: Inst) -> tuple[str, str]:
+def classify(arch: str, inst: Inst, target: str | None = None) -> tuple[str, str]:
     """(status, reason) of one decoded instruction."""
     if inst.name in _NOTHING or memory.no_effect(inst.name):
         return "no-op", ""
-    t = synthetic(arch, b"")
+    t = synthetic(arch, b"", target)
     try:
         t.one(inst)
         t.flush()
