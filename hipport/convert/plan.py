@@ -162,7 +162,11 @@ def compose(
 def _without_shadows(findings: Iterable[Finding]) -> list[Finding]:
     """Drop "no counterpart" where a check of its own says more about the same name."""
     listed = list(findings)
-    explained = {f.span.start for f in listed if f.slug != "no-hip-equivalent"}
+    explained = {
+        f.span.start
+        for f in listed
+        if f.slug != "no-hip-equivalent" and f.severity is not Severity.INFO
+    }
     return [f for f in listed if f.slug != "no-hip-equivalent" or f.span.start not in explained]
 
 
