@@ -93,7 +93,7 @@ def test_every_opcode_has_llvms_name_and_size(target, tmp_path):
         ours = decode(raw.to_bytes(size, "little").ljust(16, b"\0"), 0, 0, arch, target)
         assert (ours.name, ours.size) == (name, length), hex(raw)
         agreed += 1
-    assert agreed > 1300
+    assert agreed > 1250
 
 
 def test_device_library_linked_whole(target, tmp_path):
