@@ -155,7 +155,15 @@ def compose(
     wanted = [*(c for c in chosen.values() if c is not None), *changes]
     edits = EditSet(size)
     lost = {id(c) for c in edits.extend(wanted)}
-    kept = [_demoted(f) if id(f.change) in lost else f for f in findings]
+
+    def outcome(finding: Finding) -> Finding:
+        if id(finding.change) in lost:
+            return _demoted(finding)
+        # An assisted rewrite that was asked for leaves nothing to a person.
+        applied = id(finding.change) in chosen and finding.action is Action.ASSIST
+        return replace(finding, action=Action.AUTO) if applied else finding
+
+    kept = [outcome(finding) for finding in findings]
     return edits, kept, [c for c in wanted if id(c) not in lost]
 
 

@@ -307,3 +307,15 @@ def test_hard_names(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "caf\\xe9\\x1b[31m\\n.cu:3:12" in out
     text = (tmp_path / "r.json").read_text(encoding="ascii")
     assert json.loads(text)["files"][0]["path"] == "caf\\xe9\\x1b[31m\\n.cu"
+
+
+def test_an_assisted_rewrite_on_request(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    guard = b"#if __CUDA_ARCH__ >= 600\nint x;\n#endif\n"
+    put(tmp_path, {"a.cu": CUDA + guard})
+    status, out, _ = run(capfd, "check", tmp_path)
+    assert status == 1
+    assert "--assist cuda-arch-guard" in out
+    for name in ("cuda-arch-guard", "HP4001", "all"):
+        status, out, _ = run(capfd, "convert", tmp_path, "--diff", "--assist", name)
+        assert status == 0
+        assert "+#if" in out
