@@ -56,7 +56,7 @@ def vector_init(unit: Unit, context: Context) -> Iterator[Finding]:
 @check("byte-as-bool")
 def byte_as_bool(unit: Unit, context: Context) -> Iterator[Finding]:
     """Casts of other pointers to ``bool*``."""
-    if b"bool" not in unit.identifiers and b"bool" not in unit.data:
+    if not unit.is_cuda or b"bool" not in unit.data:
         return
     lines: set[int] = set()
     for node in (*unit.nodes.get("cast_expression", ()), *unit.nodes.get("call_expression", ())):
