@@ -31,11 +31,11 @@ def _env(base: dict[bytes, int | str]) -> Env:
     return {**hip, **base}
 
 
-def _knows_hip(chain: Chain, upto: int) -> bool:
-    """Whether this branch's condition or an earlier one of the chain deals with HIP."""
+def _knows_hip(chain: Chain) -> bool:
+    """Whether some condition of the chain deals with HIP: then the code has its own answer."""
     return any(
         b.condition is not None and not b.condition.names().isdisjoint(_KNOWS_HIP)
-        for b in chain.branches[: upto + 1]
+        for b in chain.branches
     )
 
 
@@ -79,9 +79,9 @@ def cuda_arch_guard(unit: Unit, context: Context) -> Iterator[Finding]:
     if _ARCH not in unit.identifiers:
         return
     for chain in chains(unit):
-        for i, branch in enumerate(chain.branches):
+        for branch in chain.branches:
             condition = branch.condition
-            if condition is None or _ARCH not in condition.names() or _knows_hip(chain, i):
+            if condition is None or _ARCH not in condition.names() or _knows_hip(chain):
                 continue
             yield from _arch(unit, context, branch, condition)
 
@@ -108,7 +108,8 @@ def _arch(unit: Unit, context: Context, branch: Branch, condition: Condition) ->
     )
     if condition.word in (b"if", b"elif") and len(condition.tokens) > 1 and not _closed(condition):
         before, after = b"(" + before, b")" + after
-    safety = Safety.AUTO if plain and amd is not None else Safety.ASSIST
+    usable = plain and amd is not None and not (positive and _as_value(unit, branch))
+    safety = Safety.AUTO if usable else Safety.ASSIST
     change = Change(_wrap(condition, before, after), safety, 10, label="cuda-arch-guard")
     lives = "is compiled" if amd else "vanishes" if amd == 0 else "depends on other macros"
     yield context.finding(
@@ -126,6 +127,17 @@ def _arch(unit: Unit, context: Context, branch: Branch, condition: Condition) ->
             action=Action.AUTO,
             severity=Severity.INFO,
         )
+
+
+_DIRECTIVE = re.compile(
+    rb"^[ \t]*#(?:[^\n\\]|\\\r?\n|\\.)*|//[^\n]*|/\*.*?\*/", re.MULTILINE | re.DOTALL
+)
+
+
+def _as_value(unit: Unit, branch: Branch) -> bool:
+    """Whether the branch computes with the macro, which HIP leaves undefined."""
+    body = unit.data[branch.body.start : branch.body.end]
+    return _ARCH in body and _ARCH in _DIRECTIVE.sub(b"", body)
 
 
 def _only_defined(condition: Condition) -> bool:
@@ -162,7 +174,7 @@ def cuda_version_guard(unit: Unit, context: Context) -> Iterator[Finding]:
     for chain in chains(unit):
         for i, branch in enumerate(chain.branches):
             condition = branch.condition
-            if condition is None or condition.names().isdisjoint(named) or _knows_hip(chain, i):
+            if condition is None or condition.names().isdisjoint(named) or _knows_hip(chain):
                 continue
             cuda, amd = condition.value(now), condition.value(gone)
             if cuda is not None and cuda == amd:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from hipport.checks.context import Context
 from hipport.checks.registry import check
 from hipport.findings import Finding
+from hipport.parse.conditions import chains
 from hipport.parse.tokens import Kind, Token, directive_name
 from hipport.parse.unit import Unit
 from hipport.source import Change, Edit, Span
@@ -37,11 +38,13 @@ def _line_tokens(unit: Unit, i: int) -> list[Token]:
 def cudacc_guard(unit: Unit, context: Context) -> Iterator[Finding]:
     """Conditions on the compiler being nvcc get ``|| defined(__HIPCC__)``.
 
-    A chain of conditions that deals with HIP in an earlier branch is left alone.
+    A chain of conditions that deals with HIP in any of its branches is left alone: widening one in
+    front of HIP's own would hide that.
     """
     if unit.identifiers.isdisjoint(_MACROS):
         return
     tokens = unit.code_tokens
+    handled = _handled(unit)
     chain_knows_hip: list[bool] = []
     for i, token in enumerate(tokens):
         if token.kind is not Kind.DIRECTIVE:
@@ -61,9 +64,19 @@ def cudacc_guard(unit: Unit, context: Context) -> Iterator[Finding]:
         known = knows or bool(chain_knows_hip and chain_knows_hip[-1])
         if chain_knows_hip:
             chain_knows_hip[-1] = known
-        if known:
+        if known or token.start in handled:
             continue
         yield from _one(unit, context, word, token, line)
+
+
+def _handled(unit: Unit) -> set[int]:
+    """Where the directives of those chains begin that ask about HIP in some branch."""
+    found: set[int] = set()
+    for chain in chains(unit):
+        heads = [b.condition for b in chain.branches if b.condition is not None]
+        if any(_KNOWS_HIP.search(unit.data, c.head.start, c.end) for c in heads):
+            found.update(c.head.start for c in heads)
+    return found
 
 
 def _one(

@@ -20,6 +20,14 @@ def _span(node: Node) -> Span:
     return Span(node.start_byte, node.end_byte)
 
 
+_DEFINE = re.compile(rb"#[ \t]*define[ \t]+$")
+
+
+def _is_defined_here(unit: Unit, at: int) -> bool:
+    """Whether the name at an offset is the one that a ``#define`` gives a meaning."""
+    return _DEFINE.search(unit.data, max(0, at - 40), at) is not None
+
+
 _TRAPS = {b"__trap": b"__builtin_trap", b"__brkpt": b"__builtin_debugtrap"}
 
 
@@ -27,6 +35,8 @@ _TRAPS = {b"__trap": b"__builtin_trap", b"__brkpt": b"__builtin_debugtrap"}
 def trap_builtin(unit: Unit, context: Context) -> Iterator[Finding]:
     """``__trap``, ``__brkpt`` and ``__prof_trigger`` are not declared in HIP."""
     for call in find_calls(unit, (*_TRAPS, b"__prof_trigger")):
+        if _is_defined_here(unit, call.name.start):
+            continue
         instead = _TRAPS.get(call.name.text)
         span = Span(call.name.start, call.name.end)
         change = None

@@ -114,6 +114,8 @@ def missing_return(unit: Unit, context: Context) -> Iterator[Finding]:
             continue
         if b"__device__" not in head(unit, node) or body.has_error:
             continue
+        if unit.text(kind) == b"auto" and b"->" not in head(unit, node):
+            continue
         if _NO_VALUE_NEEDED.search(unit.text(body)) or _has_macro_call(unit, body):
             continue
         declarator = node.child_by_field_name("declarator")
