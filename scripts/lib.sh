@@ -6,19 +6,36 @@ fail() { printf 'error: %s\n' "$*" >&2; exit 1; }
 # Whether packages can be installed here.
 can_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
-# apt_install PACKAGE...: install what is missing; a package that the system lacks is an error.
+installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed'; }
+
+# apt_install PACKAGE...: install what is missing; of a|b, the first that there is.
+# A package that the release lacks is an error.
 apt_install() {
     missing=
-    for package in "$@"; do
-        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok installed' ||
-            missing="$missing $package"
+    for choice in "$@"; do
+        found=
+        for package in $(printf '%s' "$choice" | tr '|' ' '); do
+            if installed "$package"; then found=1; fi
+        done
+        [ -n "$found" ] || missing="$missing $choice"
     done
     [ -n "$missing" ] || return 0
-    say "installing$missing"
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq >&2
+    wanted=
+    for choice in $missing; do
+        found=
+        for package in $(printf '%s' "$choice" | tr '|' ' '); do
+            if [ -z "$found" ] && apt-cache show "$package" >/dev/null 2>&1; then
+                found=$package
+            fi
+        done
+        [ -n "$found" ] || fail "this system has no package $choice"
+        wanted="$wanted $found"
+    done
+    say "installing$wanted"
     # shellcheck disable=SC2086
-    apt-get install -y -qq --no-install-recommends $missing >&2
+    apt-get install -y -qq --no-install-recommends $wanted >&2
 }
 
 # The Python to make environments with: $HIPPORT_PYTHON, else the first that is new enough.
