@@ -39,6 +39,7 @@ _FIXUP = (
     " (an infinite divisor) is handled before it and would leave x/y = NaN on overflow"
 )
 _SCALE = "RDNA3: 1/S1 is judged in the operand's own format; D0 is S0 where nothing is scaled"
+_CARRY = "same meaning as the pseudocode's 64-bit sum, in 32 bits, which vectorise better"
 _MAC = "MI200: not fused; the tables at hand are of later chips, which fuse"
 _FREXP = (
     "RDNA3/MI300: the value is mantissa * 2**exponent, so a denormal's exponent counts its leading"
@@ -86,9 +87,14 @@ LANE: dict[str, Hand] = {
     "v_mbcnt_hi_u32_b32": Hand(
         "d0 = popc32(S0 & (l >= 32 ? (1u << (l & 31)) - 1u : 0u)) + S1;", _BITS
     ),
-    "v_pk_mov_b32": Hand(
-        "d0 = bcast(OPSEL & 1 ? (u32)(S0 >> 32) : (u32)S0, OPSEL & 2 ? (u32)(S1 >> 32) : (u32)S1);",
-        "MI300: the pseudocode slices past the 32 bits it names",
+    "v_add_co_u32": Hand("d0 = S0 + S1; cout = d0 < S0;", _CARRY),
+    "v_addc_co_u32": Hand("d0 = S0 + S1 + cin; cout = (d0 < S0) | (cin & (d0 == S0));", _CARRY),
+    "v_add_co_ci_u32": Hand("d0 = S0 + S1 + cin; cout = (d0 < S0) | (cin & (d0 == S0));", _CARRY),
+    "v_subb_co_u32": Hand("d0 = S0 - S1 - cin; cout = (S0 < S1) | (cin & (S0 == S1));", _CARRY),
+    "v_sub_co_ci_u32": Hand("d0 = S0 - S1 - cin; cout = (S0 < S1) | (cin & (S0 == S1));", _CARRY),
+    "v_subbrev_co_u32": Hand("d0 = S1 - S0 - cin; cout = (S1 < S0) | (cin & (S0 == S1));", _CARRY),
+    "v_subrev_co_ci_u32": Hand(
+        "d0 = S1 - S0 - cin; cout = (S1 < S0) | (cin & (S0 == S1));", _CARRY
     ),
     "v_mac_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(d0));", _MAC),
     "v_mad_f32": Hand("d0 = f2u(fl32(u2fi(S0) * u2fi(S1)) + u2fi(S2));", _MAC),
@@ -166,6 +172,7 @@ NOTES: dict[str, str] = {
     "mfma": "MI200/MI300, chapter on matrix arithmetic: element layout of A, B, C and D by lane",
     "wmma": "RDNA3, chapter on wave matrix multiply accumulate: element layout by lane",
     "memory": "RDNA3/MI300: address arithmetic of FLAT, GLOBAL, SCRATCH, BUFFER, DS and SMEM",
+    "pairs": "MI200/MI300: packed f32 operations, as two 32-bit values each",
     "cross-lane": "RDNA3/MI300: DPP, DS_SWIZZLE, DS_(B)PERMUTE, PERMLANE, READLANE, WRITELANE",
     "control": "RDNA3/MI300: branches, calls, barriers, waits, messages, hardware registers",
 }

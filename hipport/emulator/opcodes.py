@@ -180,6 +180,8 @@ def classify(arch: str, inst: Inst, target: str | None = None) -> tuple[str, str
     name = inst.name
     if name in handwritten.LANE:
         return "hand-written", handwritten.LANE[name].why
+    if name in vectors._PAIRS:
+        return "hand-written", handwritten.NOTES["pairs"]
     if matrix.is_matrix(inst):
         return "hand-written", handwritten.NOTES["wmma" if "wmma" in name else "mfma"]
     if inst.format in ("FLAT", "GLOBAL", "SCRATCH", "MUBUF", "MTBUF", "DS", "SMEM"):

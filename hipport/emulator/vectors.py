@@ -44,10 +44,59 @@ def translate(t: Translator, inst: Inst) -> None:
     if inst.name in _CROSS:
         t.emit(_cross(t, inst))
         return
+    if inst.name in _PAIRS:
+        t.lane(_pair(t, inst))
+        return
     if inst.name.startswith("v_accvgpr_"):
         _accvgpr(t, inst)
         return
     t.lane(_operation(t, inst))
+
+
+#: Operations on two registers at once; kept as two 32-bit values, which vectorise far better.
+_PAIRS = {
+    "v_pk_fma_f32": "f2u(fl32(__builtin_fmaf(u2fi({0}), u2fi({1}), u2fi({2}))))",
+    "v_pk_mul_f32": "f2u(fl32(u2fi({0}) * u2fi({1})))",
+    "v_pk_add_f32": "f2u(fl32(u2fi({0}) + u2fi({1})))",
+    "v_pk_mov_b32": "{0}",
+}
+
+
+def _pair(t: Translator, inst: Inst) -> LaneOp:
+    op = LaneOp()
+    opsel = inst.get("opsel")
+    opsel_hi = inst.get("opsel_hi") | inst.get("opsel_hi2") << 2
+    neg, neg_hi = inst.get("neg"), inst.get("neg_hi")
+    move = inst.name == "v_pk_mov_b32"
+
+    def part(i: int, half: int, negate: int) -> str:
+        enc = inst.get(f"src{i}")
+        if enc >= 256:
+            n = enc - 256 + half
+            op.reads.add(n)
+            c = f"v{n}"
+        elif (value := constant(enc, Operand("f", 32), t.literal(inst))) is not None:
+            c = f"{value & 0xFFFFFFFF:#x}u"
+        else:
+            c = scalar(t, enc + half if enc < 128 else enc, 32, "u", None, op.scalars)
+        return f"({c} ^ 0x80000000u)" if negate else c
+
+    text = _PAIRS[inst.name]
+    if move:
+        low = [part(0, opsel & 1, 0)]
+        high = [part(1, opsel >> 1 & 1, 0)]
+    else:
+        count = text.count("{")
+        low = [part(i, opsel >> i & 1, neg >> i & 1) for i in range(count)]
+        high = [part(i, opsel_hi >> i & 1, neg_hi >> i & 1) for i in range(count)]
+    clamp = "clamp_f({})" if inst.get("clmp") else "{}"
+    op.lines = [
+        f"const u32 lo_ = {clamp.format(text.format(*low))};",
+        f"const u32 hi_ = {clamp.format(text.format(*high))};",
+    ]
+    dst = inst.get("vdst") - 256
+    op.writes = [(dst, "lo_"), (dst + 1, "hi_")]
+    return op
 
 
 def indexed(t: Translator, inst: Inst) -> list[str]:

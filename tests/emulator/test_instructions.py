@@ -665,6 +665,41 @@ def dpp_lanes(width, pick):
     return f
 
 
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
+def test_packed_f32(target):
+    from .instructions import run, values
+
+    f = np.float32
+
+    def split(a):
+        return a.view(U32).reshape(-1, 2).view(f)
+
+    def both(g):
+        return lambda *w: np.stack(
+            [g(*[split(x)[:, h] for x in w]) for h in (0, 1)], 1
+        ).astype(f)  # fmt: skip
+
+    three = "u64 u64 u64 u64"
+    cases = [
+        case("v_pk_add_f32 %0, %1, %2", "u64 u64 u64", both(lambda a, b: a + b)),
+        case("v_pk_mul_f32 %0, %1, %2", "u64 u64 u64", both(lambda a, b: a * b)),
+        case("v_pk_fma_f32 %0, %1, %2, %3", three, both(exact_fma(f))),
+        case("v_pk_mul_f32 %0, %1, %2 op_sel:[1,0] op_sel_hi:[0,1] neg_lo:[1,0] neg_hi:[0,1]",
+             "u64 u64 u64", lambda a, b: np.stack(
+                 [-split(a)[:, 1] * split(b)[:, 0], split(a)[:, 0] * -split(b)[:, 1]], 1)),
+        case("v_pk_add_f32 %0, %1, 1.0 op_sel_hi:[1,0]", "u64 u64", lambda a: split(a) + f(1)),
+        case("v_pk_mov_b32 %0, %1, %2 op_sel:[1,0]", "u64 u64 u64",
+             lambda a, b: np.stack([split(a)[:, 1], split(b)[:, 0]], 1)),
+    ]  # fmt: skip
+    sources = [values("u64", 192, s) for s in range(3)]
+    with np.errstate(all="ignore"):
+        for c, got in zip(cases, run(target, cases), strict=True):
+            want = np.ascontiguousarray(c.truth(*sources[: len(c.sources)]))
+            found = split(got)
+            same = (found.view(U32) == want.view(U32)) | (np.isnan(found) & np.isnan(want))
+            assert same.all(), c.text
+
+
 def test_dpp(target):
     rdna = target == "gfx1100"
     width = 32 if rdna else 64
