@@ -21,7 +21,7 @@ apt_install() {
     done
     [ -n "$missing" ] || return 0
     export DEBIAN_FRONTEND=noninteractive
-    apt-get update -qq >&2
+    apt-get update -qq >/dev/null
     wanted=
     for choice in $missing; do
         found=
@@ -35,7 +35,7 @@ apt_install() {
     done
     say "installing$wanted"
     # shellcheck disable=SC2086
-    apt-get install -y -qq --no-install-recommends $wanted >&2
+    apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends $wanted >/dev/null
 }
 
 # The Python to make environments with: $HIPPORT_PYTHON, else the first that is new enough.
