@@ -127,27 +127,22 @@ class Left:
 
 
 _CUB = re.compile(r"cub/(?!agent/|detail/|device/dispatch/)")
-_KEPT_BESIDE = frozenset({"__CUDACC__", "__NVCC__"})
+_CONDITIONS = frozenset({"__CUDACC__", "__NVCC__", "__CUDA_ARCH__"})
 
 
 def left(data: bytes, path: str, counterparts: Mapping[str, str]) -> Iterator[Left]:
     """Names and headers of `counterparts` that a source still uses.
 
-    Guards such as ``defined(__CUDACC__) || defined(__HIPCC__)`` keep the old name on purpose, so
-    that one source serves both compilers: with its counterpart on the same line it is not left.
+    Macros that the compiler defines are conditions, not names: code that answers for HIP in
+    another branch keeps them as they are.
     Every public header below ``cub/`` has a counterpart, whether the table lists it or not.
     """
-    lines: list[bytes] = []
     for name in names(data):
         other = counterparts.get(name.text)
         if other is None and name.header and _CUB.match(name.text):
             other = "hipcub/hipcub.hpp"
-        if other is None or other == name.text:
+        if other is None or other == name.text or name.text in _CONDITIONS:
             continue
-        if name.text in _KEPT_BESIDE:
-            lines = lines or data.split(b"\n")
-            if other.encode() in lines[name.line - 1]:
-                continue
         yield Left(path, name.line, name.text, other)
 
 
