@@ -43,16 +43,20 @@ def guard_tracked(discovery: Discovery, report: Report) -> None:
     """Refuse to write in place over files that git holds no copy of.
 
     Raises:
-        UsageError: a file to be written is not tracked.
+        UsageError: a file to be written is not tracked, or lies in a submodule with changes.
     """
-    tree = discovery.tree
-    if tree is None:
-        return
-    exposed = [
-        path
-        for path in (_relative(discovery, plan) for plan in _changed(report))
-        if not tree.protects(path)
-    ]
+    exposed: list[str] = []
+    for plan in _changed(report):
+        path = _relative(discovery, plan)
+        tree, inner = discovery.tree_of(path)
+        if tree is None or not tree.protects(inner):
+            exposed.append(path)
+        elif tree is not discovery.tree and tree.state is TreeState.DIRTY:
+            first = tree.changed[0][3:]
+            raise UsageError(
+                f"{tree.top}: the work tree has uncommitted changes ({first}); commit them, or "
+                + _OFFER
+            )
     if exposed:
         more = f" and {len(exposed) - 1} more" if len(exposed) > 1 else ""
         raise UsageError(
@@ -99,9 +103,9 @@ def _move(discovery: Discovery, plan: FilePlan) -> None:
     old, new = discovery.root / plan.path, discovery.root / plan.renamed
     if os.path.lexists(new):
         raise FileExistsError(17, f"{plan.renamed} exists")
-    tree = discovery.tree
-    if tree is not None and plan.path in tree.tracked:
-        tree.move([(plan.path, plan.renamed)])
+    tree, inner = discovery.tree_of(plan.path)
+    if tree is not None and inner in tree.tracked:
+        tree.move([(inner, discovery.tree_of(plan.renamed)[1])])
     else:
         os.rename(old, new)
 

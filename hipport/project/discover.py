@@ -10,7 +10,7 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -73,6 +73,7 @@ class Discovery:
         notes: other things worth a line.
         tree: the git work tree, if all paths lie in one.
         outside: why there is no tree.
+        inner: submodules and other work trees inside, by their folder.
     """
 
     root: Path
@@ -83,6 +84,16 @@ class Discovery:
     notes: tuple[str, ...] = ()
     tree: GitTree | None = None
     outside: str = ""
+    inner: Mapping[str, GitTree] = field(default_factory=dict)
+
+    def tree_of(self, path: str) -> tuple[GitTree | None, str]:
+        """The work tree that a path belongs to, and the path in it."""
+        folder = posixpath.dirname(path)
+        while folder:
+            if folder in self.inner:
+                return self.inner[folder], path[len(folder) + 1 :]
+            folder = posixpath.dirname(folder)
+        return self.tree, path
 
     @cached_property
     def by_path(self) -> dict[str, Entry]:
@@ -142,6 +153,25 @@ def discover(
     return walk.result(globs("--include", include), globs("--exclude", exclude), outside)
 
 
+class _Scope:
+    """What one work tree (or none) says about the paths below a folder."""
+
+    def __init__(self, root: Path, folder: str, tree: GitTree | None) -> None:
+        self._start = len(folder) + 1 if folder else 0
+        self.rules = IgnoreRules(root / folder, tree.exclude_file if tree is not None else None)
+        self.tracked: frozenset[str] = tree.tracked if tree is not None else frozenset()
+        self._folders = frozenset(_parents(self.tracked))
+
+    def ignored(self, path: str, is_dir: bool) -> bool:
+        return self.rules.ignored(path[self._start :], is_dir)
+
+    def tracks(self, path: str) -> bool:
+        return path[self._start :] in self.tracked
+
+    def tracks_below(self, folder: str) -> bool:
+        return folder[self._start :] in self._folders
+
+
 @dataclass
 class _Walk:
     root: Path
@@ -154,13 +184,11 @@ class _Walk:
     notes: dict[str, None] = field(default_factory=dict)
     seen_folders: set[str] = field(default_factory=set)
     hidden: set[str] = field(default_factory=set)
+    inner: dict[str, GitTree] = field(default_factory=dict)
     ignored: int = 0
 
     def __post_init__(self) -> None:
-        exclude = self.tree.exclude_file if self.tree is not None else None
-        self.rules = IgnoreRules(self.root, exclude)
-        self.tracked: frozenset[str] = self.tree.tracked if self.tree is not None else frozenset()
-        self.tracked_folders = frozenset(_parents(self.tracked))
+        self.scope = _Scope(self.root, "", self.tree)
 
     def relative(self, path: Path) -> str:
         text = path.relative_to(self.root).as_posix()
@@ -173,9 +201,9 @@ class _Walk:
             self.file(self.relative(path), path, given=True)
 
     def folder(self, top: Path) -> None:
-        stack = [(self.relative(top), False, False)]
+        stack = [(self.relative(top), self.scope, False, False)]
         while stack:
-            folder, only_tracked, hidden = stack.pop()
+            folder, scope, only_tracked, hidden = stack.pop()
             if folder in self.seen_folders:
                 continue
             self.seen_folders.add(folder)
@@ -188,38 +216,47 @@ class _Walk:
             for entry in entries:
                 path = f"{folder}/{entry.name}" if folder else entry.name
                 is_dir = entry.is_dir(follow_symlinks=False)
-                left_out = self.left_out(path, is_dir, only_tracked)
+                left_out = self.left_out(scope, path, is_dir, only_tracked)
                 if is_dir:
-                    inner = self.enter(path, left_out)
-                    if inner is not None:
-                        shy = entry.name.startswith(".") and path not in self.tracked_folders
-                        stack.append((path, inner, hidden or shy))
-                elif not left_out:
+                    only = self.enter(scope, path, left_out)
+                    if only is not None:
+                        shy = entry.name.startswith(".") and not scope.tracks_below(path)
+                        below = self.scope_of(path, scope)
+                        stack.append((path, below, only and below is scope, hidden or shy))
+                elif not left_out and entry.name not in _NEVER:
                     self.file(path, Path(entry.path), given=False)
                     if hidden:
                         self.hidden.add(path)
 
-    def left_out(self, path: str, is_dir: bool, only_tracked: bool) -> bool:
+    def scope_of(self, folder: str, around: _Scope) -> _Scope:
+        """The scope below a folder: its own if it is the top of a work tree."""
+        if not (self.root / folder / ".git").exists():
+            return around
+        tree, _ = git.find(self.root / folder)
+        if tree is None or tree.top != self.root / folder:
+            return around
+        self.inner[folder] = tree
+        if self.tree is not None:
+            self.notes[f"{folder}: a git repository of its own; changes in it show there"] = None
+        return _Scope(self.root, folder, tree)
+
+    def left_out(self, scope: _Scope, path: str, is_dir: bool, only_tracked: bool) -> bool:
         """Whether git would not show a path."""
-        if path in self.tracked:
+        if scope.tracks(path):
             return False
-        ignored = only_tracked or (self.respect_gitignore and self.rules.ignored(path, is_dir))
+        ignored = only_tracked or (self.respect_gitignore and scope.ignored(path, is_dir))
         if ignored and not is_dir:
             self.ignored += 1
         return ignored
 
-    def enter(self, path: str, left_out: bool) -> bool | None:
+    def enter(self, scope: _Scope, path: str, left_out: bool) -> bool | None:
         """None: stay out of a folder; else whether only its tracked files count."""
         name = posixpath.basename(path)
         if name in _NEVER:
             return None
-        has_tracked = path in self.tracked_folders
+        has_tracked = scope.tracks_below(path) or scope.tracks(path)
         if left_out and not has_tracked:
             self.ignored += 1
-            return None
-        if (self.root / path / ".git").exists() and self.tree is not None:
-            what = "git submodule" if path in self.tracked else "git repository of its own"
-            self.notes[f"{path}: {what}, left out; name it as a PATH to convert it"] = None
             return None
         if has_tracked:
             return left_out
@@ -310,6 +347,7 @@ class _Walk:
             notes=tuple(notes),
             tree=self.tree,
             outside=outside,
+            inner=self.inner,
         )
 
 

@@ -319,3 +319,18 @@ def test_an_assisted_rewrite_on_request(tmp_path: Path, capfd: pytest.CaptureFix
         status, out, _ = run(capfd, "convert", tmp_path, "--diff", "--assist", name)
         assert status == 0
         assert "+#if" in out
+
+
+def test_a_submodule_is_guarded_by_its_own_repository(
+    repo: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    inner = commit(tmp_path / "inner", {"i.cu": CUDA})
+    git(repo, "submodule", "add", "-q", str(inner), "dep")
+    commit(repo)
+    put(repo / "dep", {"i.cu": CUDA + b"// mine\n"})
+    assert "dep: the work tree has uncommitted changes" in refused(capfd, "convert", repo)
+    assert (repo / "a.cu").read_bytes() == CUDA
+    git(repo / "dep", "checkout", "-q", ".")
+    assert run(capfd, "convert", repo, "--rename")[0] == 0
+    assert (repo / "dep" / "i.hip").read_bytes() == HIP
+    assert "i.cu -> i.hip" in git(repo / "dep", "status", "--porcelain", "-M")

@@ -152,16 +152,23 @@ def test_folders_that_hold_no_sources(tmp_path: Path) -> None:
     assert paths(discover([tmp_path / "b"])) == ["x.cu"]
 
 
-def test_submodules_are_left_out_unless_named(tmp_path: Path) -> None:
-    inner = commit(tmp_path / "inner", {"i.cu": CUDA})
-    root = commit(tmp_path / "r", {"a.cu": CUDA})
+def test_submodules_follow_their_own_repository(tmp_path: Path) -> None:
+    inner = commit(tmp_path / "inner", {"i.cu": CUDA, ".gitignore": b"made.cu\n"})
+    root = commit(tmp_path / "r", {"a.cu": CUDA, ".gitignore": b"i.cu\nscratch/\n"})
     git(root, "submodule", "add", "-q", str(inner), "dep")
     commit(root)
     commit(root / "loose", {"l.cu": CUDA})
+    commit(root / "scratch", {"s.cu": CUDA})
+    put(root, {"dep/made.cu": CUDA, "broken/.git": b"gitdir: ../nowhere\n", "broken/b.cu": CUDA})
     found = discover([root])
-    assert paths(found) == ["a.cu"]
-    assert any(note.startswith("dep: git submodule") for note in found.notes)
-    assert any(note.startswith("loose: git repository") for note in found.notes)
+    assert paths(found) == ["a.cu", "broken/b.cu", "dep/i.cu", "loose/l.cu"]
+    assert set(found.inner) == {"dep", "loose"}
+    assert any(note.startswith("dep: a git repository of its own") for note in found.notes)
+    tree, path = found.tree_of("dep/i.cu")
+    assert tree is found.inner["dep"]
+    assert path == "i.cu"
+    assert tree.protects("i.cu")
+    assert found.tree_of("a.cu") == (found.tree, "a.cu")
     named = discover([root / "dep"])
     assert paths(named) == ["i.cu"]
     assert named.root == (root / "dep").resolve()
