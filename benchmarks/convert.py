@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -43,7 +44,11 @@ TIMEOUT = 1800
 
 @dataclass
 class Outcome:
-    """What one corpus came to; times are wall-clock seconds, sizes are bytes."""
+    """What one corpus came to.
+
+    `seconds` are wall-clock, the other times are processor seconds of all processes together, which
+    a busy machine does not change; sizes are bytes.
+    """
 
     name: str
     version: str
@@ -59,6 +64,7 @@ class Outcome:
     error_bytes: int = 0
     own_error_bytes: int = 0
     seconds: float = 0.0
+    processor: float = 0.0
     parse_seconds: float = 0.0
     without_cuda: int = 0
     prose_changed: list[str] = field(default_factory=list)
@@ -91,14 +97,14 @@ def stage(pin: Pin, source: Path, target: Path) -> list[str]:
 
 
 def bare_parse(root: Path, files: Iterable[str]) -> tuple[float, int]:
-    """Seconds and bytes in error regions of a tree-sitter parse and nothing else."""
+    """Processor seconds and bytes in error regions of a tree-sitter parse and nothing else."""
     parser = Parser(Language(tree_sitter_cuda.language()))
     seconds, errors = 0.0, 0
     for name in files:
         data = (root / name).read_bytes()
-        begun = time.perf_counter()
+        begun = time.process_time()
         tree = parser.parse(data)
-        seconds += time.perf_counter() - begun
+        seconds += time.process_time() - begun
         errors += _error_bytes(tree.root_node)
     return seconds, errors
 
@@ -238,7 +244,9 @@ def convert(
         outcome.hipify = run_hipify(hipify, source, files, counterparts, scratch)
 
     once, twice = scratch / "once", scratch / "twice"
+    before = _spent()
     outcome.seconds, first, wrong = run_hipport(source, once, scratch / "1.json", jobs, rocm)
+    outcome.processor = _spent() - before
     if wrong:
         outcome.failures.append(f"crash: {wrong}")
         return outcome
@@ -275,6 +283,12 @@ def convert(
     return outcome
 
 
+def _spent() -> float:
+    """Processor seconds of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def _kinds(findings: Iterable[Mapping[str, Any]]) -> Counter[tuple[str, str]]:
     return Counter((str(f["path"]), str(f["slug"])) for f in findings)
 
@@ -301,9 +315,11 @@ def markdown(outcomes: Sequence[Outcome], command: str) -> str:
     """The table, as it stands in the documentation."""
     with_hipify = any(outcome.hipify for outcome in outcomes)
     head = ["corpus", "files", "lines", "converted", "edits", "left", "error", "warning", "info"]
-    head += ["prose changed", "MB/s", "seconds", "parse s", "unparsed bytes"]
+    head += ["prose changed", "seconds", "CPU s", "parse CPU s", "unparsed bytes"]
     head += (
-        ["hipify s", "left", "failed", "prose changed", "no CUDA, changed"] if with_hipify else []
+        ["hipify CPU s", "left", "failed", "prose changed", "no CUDA, changed"]
+        if with_hipify
+        else []
     )
     rows = [_cells(outcome, with_hipify) for outcome in outcomes]
     rows.append(_cells(_sum(outcomes), with_hipify))
@@ -314,7 +330,6 @@ def markdown(outcomes: Sequence[Outcome], command: str) -> str:
 
 def _cells(outcome: Outcome, with_hipify: bool) -> list[str]:
     levels = outcome.severities
-    rate = outcome.size / 1e6 / outcome.seconds if outcome.seconds else 0.0
     cells = [
         f"{outcome.name} {outcome.version}".strip(),
         f"{outcome.files:,}",
@@ -324,8 +339,8 @@ def _cells(outcome: Outcome, with_hipify: bool) -> list[str]:
         f"{len(outcome.left):,}",
         *(f"{levels[level]:,}" for level in ("error", "warning", "info")),
         f"{len(outcome.prose_changed)}",
-        f"{rate:.2f}",
         f"{outcome.seconds:.1f}",
+        f"{outcome.processor:.1f}",
         f"{outcome.parse_seconds:.1f}",
         f"{outcome.error_bytes:,} ({100 * outcome.error_bytes / max(outcome.size, 1):.2f} %)",
     ]
@@ -354,6 +369,7 @@ def _sum(outcomes: Sequence[Outcome]) -> Outcome:
         total.slugs += one.slugs
         total.prose_changed += one.prose_changed
         total.seconds += one.seconds
+        total.processor += one.processor
         total.parse_seconds += one.parse_seconds
         total.error_bytes += one.error_bytes
         total.without_cuda += one.without_cuda
@@ -447,21 +463,22 @@ def page(outcomes: Sequence[Outcome], command: str) -> str:
 _PAGE = """# Real code
 
 Every figure on this page is written by the command above the table; `benchmarks/corpus.toml` pins
-the {corpora} source distributions, `python benchmarks/corpus.py fetch` gets them. Times are
-wall-clock on a machine with {cores} cores.
+the {corpora} source distributions, `python benchmarks/corpus.py fetch` gets them. *seconds* are
+wall-clock with start-up and writing, on a machine with {cores} cores that may have had other work;
+*CPU s* are what all processes together used.
 
 {table}
 - **left**: identifiers that have a HIP counterpart and are still there after the conversion,
   counted by a scanner that shares no code with the converter, against hipport's tables and the
   public HIPIFY tables together.
 - **prose changed**: files in which a comment or literal of the original is not there any more as
-  it was. hipport changes literals only where one is code (inline PTX, an include path).
-- **parse s**, **unparsed bytes**: a bare tree-sitter parse of the same files, and the bytes in its
-  error regions.
+  it was; those inside `asm` are code and do not count.
+- **parse CPU s**, **unparsed bytes**: a bare tree-sitter parse of the same files, and the bytes in
+  its error regions.
 - **hipify**: `torch.utils.hipify` as an extension build calls it, over the same files
   (`benchmarks/corpus_hipify.py` says how to install it). *failed* counts files that it raised an
   exception on. It converts names and launches only and looks for no hazards, so its seconds buy
-  less.
+  less. *no CUDA, changed* counts files without CUDA that it rewrote all the same.
 
 Each corpus is converted, then the result is converted again. {without} files name no CUDA at all;
 they have to come out byte for byte.

@@ -6,8 +6,8 @@ It runs in an environment of its own, since PyTorch is no dependency of hipport:
     ~/.cache/hipport/hipify-venv/bin/pip install torch==2.13.0 numpy
 
 and is called by `benchmarks/convert.py` as `PYTHON corpus_hipify.py TREE LIST RESULT`: `LIST` names
-files relative to `TREE`, one a line; `RESULT` becomes a JSON object with `seconds`, `outputs` (file
-to converted file) and `failures` (file to what went wrong).
+files relative to `TREE`, one a line; `RESULT` becomes a JSON object with `seconds` (processor
+time), `outputs` (file to converted file) and `failures` (file to what went wrong).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main() -> int:
     stats: dict[str, list[object]] = {"unsupported_calls": [], "kernel_launches": []}
     cleaner = hipify.GeneratedFileCleaner(keep_intermediates=True)
     failures: dict[str, str] = {}
-    begun = time.perf_counter()
+    begun = time.process_time()
     for path in files:
         try:
             # The arguments that torch.utils.cpp_extension uses for an extension.
@@ -39,7 +39,7 @@ def main() -> int:
             )
         except Exception as error:
             failures[os.path.relpath(path, tree)] = f"{type(error).__name__}: {error}"
-    seconds = time.perf_counter() - begun
+    seconds = time.process_time() - begun
     outputs = {
         os.path.relpath(path, tree): os.path.relpath(done.hipified_path, tree)
         for path, done in hipify.HIPIFY_FINAL_RESULT.items()
