@@ -82,7 +82,9 @@ def test_hostile_tree(hostile: Hostile, tmp_path: Path, capfd: pytest.CaptureFix
     assert os.readlink(out / "linked.cu") == "utf8.cu"
 
     before = snapshot(out)
-    assert guarded(["convert", str(out), "--force", "-qq"]) == 3
+    # The generated source is the same two lines many times over; once is enough of them.
+    again = ["convert", str(out), "--force", "-qq", "--exclude", "generated.cu"]
+    assert guarded(again) == 3
     assert snapshot(out) == before
 
 
