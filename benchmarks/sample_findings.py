@@ -34,14 +34,19 @@ class Drawn:
     text: str = ""
 
 
-def collect(folder: Path, code: str) -> list[Drawn]:
-    """Findings whose code begins with `code`, of all corpora kept below `folder`, in order."""
+def collect(folder: Path, code: str, severities: Sequence[str] = ()) -> list[Drawn]:
+    """Findings of all corpora kept below `folder`, in order.
+
+    `code` is what their code begins with; `severities` are those to take, all where empty.
+    """
     found = []
     for report in sorted(folder.glob("*/1.json")):
         source = report.parent / "source"
         lines: dict[str, list[bytes]] = {}
         for item in json.loads(report.read_text("utf-8"))["findings"]:
             if not item["code"].startswith(code):
+                continue
+            if severities and item["severity"] not in severities:
                 continue
             path = item["path"]
             if path not in lines:
@@ -102,12 +107,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Draw findings to judge.")
     parser.add_argument("folder", type=Path, help="what convert.py --keep left")
     parser.add_argument("--code", default="HP", help="only codes that begin so")
+    parser.add_argument("--severity", default="", help="only these, separated by commas")
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--by-class", action="store_true", help="classes take turns")
     parser.add_argument("--context", type=int, default=0, help="lines to show around each")
     arguments = parser.parse_args(argv)
-    findings = collect(arguments.folder, arguments.code)
+    wanted = [word for word in arguments.severity.split(",") if word]
+    findings = collect(arguments.folder, arguments.code, wanted)
     if not findings:
         print(f"sample: no finding {arguments.code}* below {arguments.folder}", file=sys.stderr)
         return 2
