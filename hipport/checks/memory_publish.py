@@ -46,7 +46,11 @@ def publish(unit: Unit, context: Context) -> Iterator[Finding]:
                 name = callee(unit, node)
                 if name in _FENCES:
                     stored = None
-                elif name in _PUBLISHES and stored is not None:
+                elif (
+                    name in _PUBLISHES
+                    and stored is not None
+                    and (node.start_byte >= stored.end_byte)
+                ):
                     listed = arguments(node)
                     target = unit.text(listed[0]) if listed else b""
                     if _FLAG_NAME.search(target) and not _mentions(shared, target):

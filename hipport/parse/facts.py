@@ -83,6 +83,8 @@ class FunctionFact:
     line: int
     span: Span
     is_definition: bool
+    ballot: bool = False
+    """Whether it returns a ballot or active mask as it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +254,10 @@ _ENUM = re.compile(rb"\benum\b(?:[ \t]+(?:class|struct)\b)?[^;{}()]*\{([^{}]*)\}
 _ENUMERATOR = re.compile(rb"([A-Za-z_]\w*)\s*=\s*([^,}]+)")
 _DEVICE_CODE = re.compile(rb"__global__|__device__|<<<")
 _COMMENT = re.compile(rb"//[^\r\n]*|/\*.*?\*/", re.S)
+_RETURNS_BALLOT = re.compile(
+    rb"\breturn\s+(?:\([\w\s]+\)\s*)?__(?:ballot|activemask|match_any)\w*\s*\("
+    rb"(?:[^();]|\([^()]*\))*\)\s*;"
+)
 _LARGE = 1 << 20
 _NOT_TYPES = frozenset(
     b"return else new delete throw case goto sizeof alignof typeof decltype co_return co_await "
@@ -544,6 +550,7 @@ def _function(unit: Unit, node: Node) -> FunctionFact | None:
         line=unit.line(name.start_byte),
         span=Span(node.start_byte, node.end_byte),
         is_definition=node.type == "function_definition",
+        ballot=_RETURNS_BALLOT.search(unit.text(node)) is not None,
     )
 
 

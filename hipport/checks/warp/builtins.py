@@ -12,6 +12,7 @@ from hipport.checks.registry import check
 from hipport.checks.warp import guards
 from hipport.checks.warp.lanes import (
     Functions,
+    ballot_wrappers,
     builtin_calls,
     call_node,
     is_active_mask,
@@ -171,11 +172,12 @@ class _Rewriter:
             change = None
         if change is not None:
             yield self.finding(
-                "shuffle-no-width",
+                "sync-mask-width" if sync else "shuffle-no-width",
                 call,
                 change=change,
                 action=Action.AUTO,
                 severity=Severity.INFO,
+                mask="active lanes",
             )
 
     def ballot(self, call: TokenCall) -> Iterator[Finding]:
@@ -191,8 +193,39 @@ class _Rewriter:
                 yield found
                 _ = used
             yield from self.exited(call, node)
-        yield self.finding("ballot-width", call, change=change, action=Action.AUTO)
+        quiet = self._in_macro(call) or self._unevaluated(node)
+        yield self.finding(
+            "ballot-width",
+            call,
+            change=change,
+            action=Action.AUTO,
+            severity=Severity.INFO if quiet else None,
+        )
         yield from self._bit_operations(call, node)
+
+    def _in_macro(self, call: TokenCall) -> bool:
+        """Whether a call stands in a macro's body: its uses are reported instead."""
+        start = self.unit.data.rfind(b"\n", 0, call.name.start) + 1
+        while start > 1 and self.unit.data[start - 2 : start - 1] == b"\\":
+            start = self.unit.data.rfind(b"\n", 0, start - 1) + 1
+        return re.match(rb"[ \t]*#[ \t]*define\b", self.unit.data[start : start + 40]) is not None
+
+    def _unevaluated(self, node: Node | None) -> bool:
+        parent = node.parent if node is not None else None
+        while parent is not None and parent.type not in ("compound_statement", "translation_unit"):
+            if parent.type in ("decltype", "sizeof_expression"):
+                return True
+            parent = parent.parent
+        return False
+
+    def wrapped(self, wrappers: frozenset[bytes]) -> Iterator[Finding]:
+        """Uses of macros and functions that give a ballot: repaired where they are defined."""
+        for call in builtin_calls(self.unit, wrappers):
+            node = call_node(self.unit, call)
+            if node is None:
+                continue
+            yield self.finding("ballot-width", call, action=Action.AUTO)
+            yield from self._bit_operations(call, node)
 
     def _is_narrowed(self, call: TokenCall) -> bool:
         tail = self.unit.data[call.close + 1 : call.close + 40]
@@ -314,8 +347,16 @@ class _Rewriter:
             yield found
         yield from self.exited(call, call_node(self.unit, call))
         change = self._helper(call)
-        if name in _BITWISE and (7, 0) <= self.context.rocm <= (7, 2):
-            yield self.finding("reduce-sync-bitwise", call, action=Action.AUTO)
+        if name in _BITWISE:
+            broken = (7, 0) <= self.context.rocm <= (7, 2)
+            yield self.finding(
+                "reduce-sync-bitwise",
+                call,
+                action=Action.AUTO,
+                severity=None if broken else Severity.INFO,
+            )
+        if name == b"__match_any_sync":
+            yield self.finding("ballot-width", call, action=Action.AUTO)
         yield self.finding(slug, call, change=change, action=Action.AUTO)
 
 
@@ -326,7 +367,9 @@ class _Rewriter:
 )  # fmt: skip
 def builtins(unit: Unit, context: Context) -> Iterator[Finding]:
     """Every cross-lane builtin of a file, in an order that lets masks vanish with their call."""
-    if not any(n.startswith(b"__") for n in unit.identifiers):
+    if not any(n.startswith(b"__") for n in unit.identifiers) and not ballot_wrappers(
+        unit, context
+    ):
         return
     rewriter = _Rewriter(unit, context)
     for call in builtin_calls(unit, frozenset(_SHUFFLES) | _OLD_SHUFFLES):
@@ -341,3 +384,6 @@ def builtins(unit: Unit, context: Context) -> Iterator[Finding]:
         yield from rewriter.through_header(call)
     for call in builtin_calls(unit, frozenset({b"__activemask"})):
         yield from rewriter.active(call)
+    wrappers = ballot_wrappers(unit, context)
+    if wrappers:
+        yield from rewriter.wrapped(wrappers)

@@ -41,7 +41,16 @@ def groups(unit: Unit, context: Context) -> Iterator[Finding]:
     if not _uses_groups(unit) and not unit.identifiers & {b"coalesced_threads"}:
         return
     tokens = unit.code_tokens
+    coalesced = set(re.findall(rb"(\w+)\s*=\s*(?:\w+::)?coalesced_threads\s*\(", unit.data))
     for i, token in enumerate(tokens):
+        if (
+            token.text in (b"ballot", b"match_any")
+            and i > 1
+            and tokens[i - 1].text == b"."
+            and (tokens[i - 2].text in coalesced)
+        ):
+            yield context.finding("cg-coalesced-width", unit, _span(token, token))
+            continue
         if token.kind is Kind.HEADER:
             path = token.text[1:-1]
             if path in (b"cooperative_groups/scan.h", b"cooperative_groups/memcpy_async.h") or (
@@ -101,8 +110,6 @@ _OPERATORS = {
 
 def _reduce(unit: Unit, context: Context, tokens: list[Token], i: int) -> Iterator[Finding]:
     """``cg::reduce(tile, value, cg::plus<T>())`` becomes a function of the generated header."""
-    if context.rocm >= (7, 13):
-        return
     change = None
     close = matching(tokens, i + 1) if i + 1 < len(tokens) and tokens[i + 1].text == b"(" else None
     if close is not None:

@@ -119,7 +119,10 @@ def _is_lane_test(function: Function, condition: bytes, delta: bytes) -> bool:
     names = set(re.findall(rb"[A-Za-z_]\w*", condition))
     if any(function.is_lane(n) for n in names):
         return True
-    if re.search(rb"&\s*31|%\s*32|%\s*\w*WARP|%\s*warpSize|&\s*\(\s*\w*WARP", condition):
+    if re.search(
+        rb"&\s*31|%\s*32|%\s*\w*WARP|%\s*warpSize|&\s*\(\s*\w+\s*-\s*1u?\s*\)|lane_?id\s*\(",
+        condition,
+    ):
         return True
     word = re.search(rb"[A-Za-z_]\w*", delta)
     return (
@@ -162,7 +165,18 @@ def _guarded(unit: Unit, function: Function, node: Node, delta: bytes) -> bool:
     for other in walk(function.node):
         if other.start_byte < after:
             continue
-        if other.type in ("if_statement", "conditional_expression"):
+        if other.type == "binary_expression":
+            operator = unit.text(other.child_by_field_name("operator"))
+            if operator not in (b"&&", b"||"):
+                continue
+            first = other.child_by_field_name("left")
+            if (
+                first is not None
+                and _is_lane_test(function, unit.text(first), delta)
+                and (word.search(unit.text(other)))
+            ):
+                return True
+        elif other.type in ("if_statement", "conditional_expression"):
             condition = other.child_by_field_name("condition")
             if condition is None or not _is_lane_test(function, unit.text(condition), delta):
                 continue

@@ -120,6 +120,31 @@ def is_hip(unit: Unit, context: Context) -> bool:
     return any(name.startswith((b"hip/", b"hipcub", b"hip_")) for name in seen)
 
 
+_SOURCE = re.compile(rb"__(?:ballot|ballot_sync|activemask|match_any_sync|match_any)\s*\(")
+_CONSUMED = re.compile(rb"__(?:popc|ffs|clz)\w*\s*\(|[=!]=|(?<![<>])[<>](?![<>])|&&|\|\||\?|!\s*__")
+
+
+def ballot_wrappers(unit: Unit, context: Context) -> frozenset[bytes]:
+    """Macros and functions of the project whose value is a lane mask."""
+    found: set[bytes] = set()
+    known = context.project
+    for path in known.closure(unit.path):
+        facts = known.files.get(path)
+        if facts is None:
+            continue
+        for macro in facts.macros:
+            if (
+                macro.params is not None
+                and _SOURCE.search(macro.body)
+                and not _CONSUMED.search(macro.body)
+            ):
+                found.add(macro.name)
+        for function in facts.functions:
+            if function.ballot:
+                found.add(function.name)
+    return frozenset(found)
+
+
 class Function:
     """Names of one function that carry lanes, warps and masks."""
 
@@ -128,6 +153,7 @@ class Function:
         self.context = context
         self.node = node
         self.text = unit.text(node)
+        self.wrappers = ballot_wrappers(unit, context)
         self.defs: dict[bytes, list[bytes]] = {}
         for match in re.finditer(
             rb"\b([A-Za-z_]\w*)\s*(?:=(?!=)|\()\s*([^;{}]*?)\s*(?=[;{}]|,\s*\*?[A-Za-z_]\w*\s*=)",
@@ -187,12 +213,29 @@ class Function:
 
     def masks(self) -> frozenset[bytes]:
         """Variables that hold ballots, active masks or matches."""
-        found = set()
-        pattern = rb"__(?:ballot|activemask|match_any|match_all|ballot_sync|match_any_sync)\b"
-        for name, texts in self.defs.items():
-            if any(re.search(pattern, t) and not re.match(rb"\s*__(?:popc|ffs|clz)", t)
-                   for t in texts):  # fmt: skip
-                found.add(name)
+        found: set[bytes] = set()
+        pattern = re.compile(
+            rb"__(?:ballot|activemask|match_any|match_all|ballot_sync|match_any_sync)\b"
+            + b"".join(rb"|\b" + re.escape(w) + rb"\s*\(" for w in sorted(self.wrappers))
+        )
+        for _ in range(3):
+            before = len(found)
+            words = [rb"\b" + re.escape(n) + rb"\b" for n in sorted(found)]
+            derived = re.compile(b"|".join(words)) if words else None
+            for name, texts in self.defs.items():
+                for text in texts:
+                    if re.search(rb"__(?:popc|ffs|clz|shfl|any|all)\w*\s*\(", text):
+                        continue
+                    own = pattern.search(text)
+                    spread = (
+                        derived is not None
+                        and derived.search(text)
+                        and not re.search(rb"\w\s*\([^()]*$|[=!]=\s*0", text)
+                    )
+                    if own or spread:
+                        found.add(name)
+            if len(found) == before:
+                break
         return frozenset(found)
 
 

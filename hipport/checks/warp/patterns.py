@@ -11,7 +11,14 @@ from hipport.checks.context import Context
 from hipport.checks.registry import check
 from hipport.checks.scopes import enclosing_function, on_device
 from hipport.checks.warp.builtins import SYNC_NAMES
-from hipport.checks.warp.lanes import Function, Functions, is_hip, span, value
+from hipport.checks.warp.lanes import (
+    Function,
+    Functions,
+    ballot_wrappers,
+    is_hip,
+    span,
+    value,
+)
 from hipport.findings import Action, Finding, Severity
 from hipport.parse.cuda import walk
 from hipport.parse.unit import Unit, arguments, callee
@@ -26,7 +33,9 @@ _MASK_SOURCES = frozenset({b"__ballot_sync", b"__ballot", b"__activemask", b"__m
 @check("full-mask-compare")
 def full_mask_compare(unit: Unit, context: Context) -> Iterator[Finding]:
     """A ballot or active mask compared with all 32 lanes."""
-    if not _CROSS_LANE.search(unit.data) or is_hip(unit, context):
+    if is_hip(unit, context) or not (
+        _CROSS_LANE.search(unit.data) or ballot_wrappers(unit, context) & unit.identifiers
+    ):
         return
     functions = Functions(unit, context)
     lines: set[int] = set()
@@ -51,13 +60,19 @@ def full_mask_compare(unit: Unit, context: Context) -> Iterator[Finding]:
                 break
 
 
+def _name(unit: Unit, call: Node) -> bytes:
+    """The last name of what a call names, qualified or not."""
+    text = unit.text(call.child_by_field_name("function")).split(b"<")[0]
+    return text.rsplit(b"::", 1)[-1].strip()
+
+
 def _is_mask(unit: Unit, function: Function, node: Node) -> bool:
     while node.type == "parenthesized_expression" and node.named_child_count == 1:
         node = node.named_children[0]
     if node.type == "identifier":
         return unit.text(node) in function.masks()
     if node.type == "call_expression":
-        return callee(unit, node) in _MASK_SOURCES
+        return _name(unit, node) in _MASK_SOURCES | function.wrappers
     if node.type == "unary_expression":
         inner = node.child_by_field_name("argument")
         return inner is not None and _is_mask(unit, function, inner)
@@ -110,7 +125,7 @@ def _wide_masks(function: Function) -> set[bytes]:
     found = set()
     for name in function.masks():
         pattern = (
-            rb"\b(?:auto|uint64_t|unsigned\s+long\s+long|unsigned\s+long|lane_mask_t?|size_t)"
+            rb"\b(?:auto|uint64_t|unsigned\s+long\s+long|unsigned\s+long)"
             rb"\s+(?:const\s+)?" + re.escape(name) + rb"\s*[=({]"
         )
         if re.search(pattern, function.text):
@@ -122,6 +137,7 @@ def _wide_masks(function: Function) -> set[bytes]:
 def shift_overflow(unit: Unit, context: Context) -> Iterator[Finding]:
     """Shifts whose count can reach the width: lane masks up to and including a lane, tails."""
     functions = Functions(unit, context)
+    yield from _macro_shifts(unit, context)
     for node in unit.nodes.get("binary_expression", ()):
         operator = unit.text(node.child_by_field_name("operator"))
         if operator not in (b"<<", b">>") or not on_device(unit, node):
@@ -138,6 +154,35 @@ def shift_overflow(unit: Unit, context: Context) -> Iterator[Finding]:
             finding = _tail(unit, context, node, left, right)
         if finding is not None:
             yield finding
+
+
+_UPTO = re.compile(
+    rb"\b(1[uU]?)\s*<<\s*\(\s*(\(?\s*\w*(?:lane|\bl\b|LANE)\w*\s*\)?)(\s*\+\s*1[uU]?)\s*\)", re.I
+)
+
+
+def _macro_shifts(unit: Unit, context: Context) -> Iterator[Finding]:
+    facts = context.project.files.get(unit.path)
+    for macro in facts.macros if facts is not None else ():
+        if b"<<" not in macro.body:
+            continue
+        line = unit.source.line_span(macro.line)
+        for match in _UPTO.finditer(unit.data, line.start, line.end):
+            change = Change(
+                (
+                    Edit.replace(match.start(1), match.end(1), b"2u"),
+                    Edit.replace(match.start(3), match.end(3), b""),
+                ),
+                priority=10,
+                label="wavefront",
+            )
+            yield context.finding(
+                "shift-overflow",
+                unit,
+                Span(match.start(), match.end()),
+                change=change,
+                what="the shift by 32 for the last lane",
+            )
 
 
 def _inside(node: Node) -> Node:
@@ -188,13 +233,17 @@ def _tail(unit: Unit, context: Context, node: Node, left: Node, right: Node) -> 
         return None
     text = unit.text(second)
     change = None
+    parent = node.parent
+    while parent is not None and not parent.type.endswith("statement"):
+        if parent.type == "conditional_expression":
+            test = unit.text(parent.child_by_field_name("condition"))
+            if re.search(rb"\b" + re.escape(text) + rb"\b", test):
+                return None
+        parent = parent.parent
     if re.fullmatch(rb"[A-Za-z_]\w*", text):
         change = Change(
             Edit.wrap(span(node), b"(" + text + b" ? ", b" : 0u)"), priority=10, label="wavefront"
         )
-        parent = node.parent
-        if parent is not None and parent.type == "conditional_expression":
-            return None
     return context.finding(
         "shift-overflow",
         unit,
@@ -296,7 +345,7 @@ def _handed_over(unit: Unit, node: Node, name: bytes) -> Node | None:
     for call in walk(node):
         if call.type != "call_expression":
             continue
-        function = callee(unit, call)
+        function = _name(unit, call)
         if function.startswith(b"atomic"):
             continue
         for argument in arguments(call):
@@ -352,8 +401,50 @@ def spinlock(unit: Unit, context: Context) -> Iterator[Finding]:
                     )
                     is not None
                 )
+            if not waits and condition is not None and body is not None:
+                waits = _waits_on_result(unit, condition, body)
             if waits and not _single_lane(unit, node):
                 yield context.finding("intra-warp-spinlock", unit, span(node))
+
+
+def _waits_on_result(unit: Unit, condition: Node, body: Node) -> bool:
+    """``do { old = atomicCAS(lock, 0, 1); } while (old);``"""
+    text = unit.text(body).strip().strip(b"{}").strip()
+    match = re.fullmatch(
+        rb"(\w+)\s*=\s*atomic(?:CAS\s*\([^,]+,\s*0u?\s*,\s*1u?\s*\)|Exch\s*\([^,]+,\s*1u?\s*\))\s*;",
+        text,
+    )
+    return (
+        match is not None
+        and re.search(rb"\b" + re.escape(match.group(1)) + rb"\b", unit.text(condition)) is not None
+    )
+
+
+@check("intra-warp-spinlock")
+def lane_flags(unit: Unit, context: Context) -> Iterator[Finding]:
+    """A lane's branch sets a flag that the other lanes' branch polls."""
+    functions = Functions(unit, context)
+    for node in unit.nodes.get("if_statement", ()):
+        condition = node.child_by_field_name("condition")
+        otherwise = node.child_by_field_name("alternative")
+        function = functions.around(node)
+        if condition is None or otherwise is None or function is None:
+            continue
+        test = unit.text(condition)
+        by_lane = re.search(rb"(?:&\s*31|%\s*32|lane_?id\s*\(\s*\))\s*\)?\s*==", test) or (
+            b"==" in test
+            and any(function.is_lane(n) for n in set(re.findall(rb"[A-Za-z_]\w*", test)))
+        )
+        if not by_lane or not on_device(unit, node):
+            continue
+        for loop in walk(otherwise):
+            if loop.type not in ("while_statement", "do_statement"):
+                continue
+            poll = loop.child_by_field_name("condition")
+            if poll is not None and re.search(
+                rb"\[[^\]]*\]\s*[=!<>]|\*\s*\w+\s*[=!]=|atomic\w+\s*\(", unit.text(poll)
+            ):
+                yield context.finding("intra-warp-spinlock", unit, span(loop))
 
 
 def _updates_memory(unit: Unit, condition: Node | None, body: Node | None) -> bool:
@@ -459,13 +550,21 @@ def warp_roles(unit: Unit, context: Context) -> Iterator[Finding]:
             re.search(rb"while\s*\([^;{}]*(?:\*|\[|atomic|volatile|flag|ready)[^;{}]*\)\s*(?:;|\{\s*\})",
                       t) for t in texts
         )  # fmt: skip
-        if barrier or spins:
-            yield context.finding(
-                "wave-shared-branches",
-                unit,
-                span(condition),
-                what="hold a barrier" if barrier else "wait for each other",
-            )
+        if not (barrier or spins):
+            continue
+        what = "hold a barrier" if barrier else "wait for each other"
+        yield context.finding(
+            "wave-shared-branches", unit, span(condition), what=what, severity=Severity.INFO
+        )
+        pattern = rb"__syncthreads\s*\(" if barrier else rb"while\s*\("
+        for branch in branches:
+            if branch is None:
+                continue
+            for match in re.finditer(pattern, unit.text(branch)):
+                at = branch.start_byte + match.start()
+                yield context.finding(
+                    "wave-shared-branches", unit, Span(at, at + len(match.group())), what=what
+                )
 
 
 @check("inactive-lane-read")
@@ -487,13 +586,19 @@ def inactive_lane(unit: Unit, context: Context) -> Iterator[Finding]:
                 condition = parent.child_by_field_name("condition")
                 consequence = parent.child_by_field_name("consequence")
                 test = unit.text(condition) if condition is not None else b""
-                match = re.fullmatch(rb"\(\s*(\w+)\s*<\s*(\w+)\s*\)", test)
+                match = re.fullmatch(rb"\(\s*([\w:]+(?:\(\s*\))?)\s*(<|>=|>)\s*(\w+)\s*\)", test)
                 inside = consequence is not None and (
                     consequence.start_byte <= call.start_byte < consequence.end_byte
                 )
                 if match is not None and inside and function.is_lane(match.group(1)):
-                    limit = value(match.group(2), unit, context)
-                    if limit is not None and number >= limit:
+                    limit = value(match.group(3), unit, context)
+                    idx = b"down" not in callee(unit, call)
+                    outside = limit is not None and (
+                        number >= limit
+                        if match.group(2) == b"<"
+                        else idx and number < limit + (match.group(2) == b">")
+                    )
+                    if outside:
                         yield context.finding("inactive-lane-read", unit, span(call))
                         break
             parent = parent.parent
@@ -525,7 +630,7 @@ def launches(unit: Unit, context: Context) -> Iterator[Finding]:
             if not function.span.start <= call.start_byte < function.span.end:
                 continue
             name = callee(unit, call)
-            if not re.match(rb"__(?:shfl|ballot|any|all)", name):
+            if not re.match(rb"__(?:shfl|ballot|any|all)", name) or b"xor" in name:
                 continue
             sync = name in SYNC_NAMES
             if rows:
@@ -640,8 +745,24 @@ def _needs_constant(unit: Unit, node: Node) -> bool:
 
 
 def _mixed(unit: Unit, context: Context, function: Node) -> Iterator[Finding]:
-    """Fixed 32s beside ``warpSize`` in one function: loops from 16, arrays of 32."""
+    """Fixed 32s beside ``warpSize`` in one function: loops from 16, arrays of 32, constants."""
+    lines: set[int] = set()
     for node in walk(function):
+        if node.type == "identifier" and _WARP_CONSTANT.search(unit.text(node)):
+            line = unit.line(node.start_byte)
+            if (
+                unit.text(node) != b"warpSize"
+                and line not in lines
+                and value(unit.text(node), unit, context) == 32
+            ):
+                lines.add(line)
+                yield context.finding(
+                    "warp-size-constant",
+                    unit,
+                    span(node),
+                    action=Action.AUTO,
+                    name=unit.text(node).decode("utf-8", "replace"),
+                )
         if node.type == "for_statement":
             start = node.child_by_field_name("initializer")
             match = re.search(rb"=\s*([^;,]+)", unit.text(start)) if start is not None else None
@@ -661,10 +782,25 @@ def _mixed(unit: Unit, context: Context, function: Node) -> Iterator[Finding]:
             size = node.child_by_field_name("size")
             if b"__shared__" not in text or size is None:
                 continue
-            written = unit.text(size)
+            written = _spelled(unit, context, size)
             number = value(written, unit, context)
-            if number == 32 or re.search(rb"/\s*32|>>\s*5", written):
+            bounded = re.search(
+                rb"<\s*\(?\s*(?:blockDim\s*\.\s*x|\w+)\s*/\s*warpSize|<\s*n\w*warps",
+                unit.text(function),
+                re.I,
+            )
+            if (number == 32 and bounded is None) or re.search(rb"/\s*32|>>\s*5", written):
                 yield context.finding("per-warp-shared-size", unit, span(node), action=Action.AUTO)
+
+
+def _spelled(unit: Unit, context: Context, size: Node) -> bytes:
+    """An array bound, a named constant by its initialiser."""
+    text = unit.text(size)
+    if re.fullmatch(rb"[A-Za-z_]\w*", text):
+        for constant in context.project.constants(unit.path, text):
+            if re.search(rb"/\s*32|>>\s*5|/\s*\w*WARP", constant.value):
+                return constant.value
+    return text
 
 
 _WARP_CONSTANT = re.compile(rb"warp_?(?:size|width|threads)|threads_?per_?warp|^WS$|^kWarp", re.I)
@@ -705,7 +841,9 @@ def _constants(unit: Unit, context: Context) -> Iterator[Finding]:
 @check("lane-arithmetic")
 def lane_arithmetic(unit: Unit, context: Context) -> Iterator[Finding]:
     """``& 31`` and kin on thread numbers in functions with cross-lane calls: kept as they are."""
-    if not _CROSS_LANE.search(unit.data) or is_hip(unit, context):
+    if is_hip(unit, context) or not (
+        _CROSS_LANE.search(unit.data) or b"warpSize" in unit.identifiers
+    ):
         return
     functions = Functions(unit, context)
     lines: set[int] = set()
@@ -718,7 +856,11 @@ def lane_arithmetic(unit: Unit, context: Context) -> Iterator[Finding]:
         if left is None or right is None or value(unit.text(right), unit, context) != wanted:
             continue
         function = functions.around(node)
-        if function is None or not _CROSS_LANE.search(function.text):
+        if function is None:
+            continue
+        mixed = re.search(rb"\bwarpSize\b", function.text) is not None
+        crosses = _CROSS_LANE.search(function.text) is not None
+        if not mixed and not crosses:
             continue
         text = unit.text(left)
         names = set(re.findall(rb"[A-Za-z_]\w*", text))
@@ -728,5 +870,9 @@ def lane_arithmetic(unit: Unit, context: Context) -> Iterator[Finding]:
         if line not in lines:
             lines.add(line)
             yield context.finding(
-                "lane-arithmetic", unit, span(node), action=Action.AUTO, severity=Severity.INFO
+                "lane-arithmetic",
+                unit,
+                span(node),
+                action=Action.AUTO,
+                severity=Severity.WARNING if mixed and not crosses else Severity.INFO,
             )
