@@ -384,6 +384,8 @@ def builtins(unit: Unit, context: Context) -> Iterator[Finding]:
         yield from rewriter.through_header(call)
     for call in builtin_calls(unit, frozenset({b"__activemask"})):
         yield from rewriter.active(call)
-    wrappers = ballot_wrappers(unit, context)
+    wrappers = frozenset(
+        name for name in ballot_wrappers(unit, context) if context.project.macros(unit.path, name)
+    )
     if wrappers:
         yield from rewriter.wrapped(wrappers)

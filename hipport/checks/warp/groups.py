@@ -56,7 +56,13 @@ def groups(unit: Unit, context: Context) -> Iterator[Finding]:
             if path in (b"cooperative_groups/scan.h", b"cooperative_groups/memcpy_async.h") or (
                 path == b"cooperative_groups/reduce.h" and context.rocm < (7, 13)
             ):
-                yield context.finding("cg-missing", unit, _span(token, token), name=path.decode())
+                yield context.finding(
+                    "cg-missing",
+                    unit,
+                    _span(token, token),
+                    name=path.decode(),
+                    severity=Severity.INFO,
+                )
             continue
         if token.kind is not Kind.IDENT:
             continue

@@ -670,8 +670,16 @@ def _shape(text: bytes, path: str, context: Context) -> tuple[int, int] | None:
 @check("runtime-warpsize-guard")
 def host_guard(unit: Unit, context: Context) -> Iterator[Finding]:
     """Host code that refuses to run where the warp is not 32 lanes."""
-    if b"warpSize" not in unit.identifiers:
+    if b"arpSize" not in unit.data and b"WARP_SIZE" not in unit.data:
         return
+    asked = {
+        match.group(1)
+        for match in re.finditer(
+            rb"GetAttribute\s*\(\s*&\s*(\w+)\s*,\s*"
+            rb"(?:cudaDevAttrWarpSize|CU_DEVICE_ATTRIBUTE_WARP_SIZE)",
+            unit.data,
+        )
+    }
     for node in unit.nodes.get("binary_expression", ()):
         if unit.text(node.child_by_field_name("operator")) not in (b"==", b"!=", b">", b"<"):
             continue
@@ -679,15 +687,17 @@ def host_guard(unit: Unit, context: Context) -> Iterator[Finding]:
         if left is None or right is None or on_device(unit, node):
             continue
         for one, other in ((left, right), (right, left)):
-            if (
-                one.type == "field_expression"
-                and unit.text(one.child_by_field_name("field")) == b"warpSize"
-                and value(unit.text(other), unit, context) == 32
-            ):
+            field = one.type == "field_expression" and (
+                unit.text(one.child_by_field_name("field")) == b"warpSize"
+            )
+            if (field or unit.text(one) in asked) and value(unit.text(other), unit, context) == 32:
                 yield context.finding("runtime-warpsize-guard", unit, span(node))
 
 
-@check("warpsize-constexpr", "warp-size-constant", "reduction-start-16", "per-warp-shared-size")
+@check(
+    "warpsize-constexpr", "warp-size-constant", "reduction-start-16", "per-warp-shared-size",
+    "tile-constant-from-warp",
+)  # fmt: skip
 def warp_size(unit: Unit, context: Context) -> Iterator[Finding]:
     """``warpSize`` in device code: 32 in CUDA, 64 on gfx9; the logical warp writes 32."""
     if is_hip(unit, context):
@@ -789,8 +799,28 @@ def _mixed(unit: Unit, context: Context, function: Node) -> Iterator[Finding]:
                 unit.text(function),
                 re.I,
             )
+            inner = node.child_by_field_name("declarator")
+            if number == 32 and inner is not None and inner.type == "array_declarator":
+                yield from _rows_of_lanes(unit, context, function, inner)
             if (number == 32 and bounded is None) or re.search(rb"/\s*32|>>\s*5", written):
                 yield context.finding("per-warp-shared-size", unit, span(node), action=Action.AUTO)
+
+
+def _rows_of_lanes(unit: Unit, context: Context, function: Node, inner: Node) -> Iterator[Finding]:
+    """Uses of ``tile[warp][lane]`` whose rows have 32 slots, in code that asks warpSize."""
+    name = unit.text(inner.child_by_field_name("declarator"))
+    lines: set[int] = set()
+    pattern = rb"\b" + re.escape(name) + rb"\s*\[[^\]]*\]\s*\[[^\]]*lane[^\]]*\]"
+    for match in re.finditer(pattern, unit.text(function), re.I):
+        at = function.start_byte + match.start()
+        if at > inner.end_byte + 1 and unit.line(at) not in lines:
+            lines.add(unit.line(at))
+            yield context.finding(
+                "tile-constant-from-warp",
+                unit,
+                Span(at, at + len(match.group())),
+                action=Action.AUTO,
+            )
 
 
 def _spelled(unit: Unit, context: Context, size: Node) -> bytes:
