@@ -213,9 +213,8 @@ def generate(source: Path | str, specs: Sequence[KernelSpec]) -> str:
         symbols = ", ".join(f"HARNESS_VARIABLE({s.name})" for s in spec.symbols)
         lines.append(f'      entry("{spec.name}", {spec.kernel}, {{{symbols}}}),')
     name = str(source).replace("\\", "/").replace('"', '\\"')
-    return (
-        f'{_PRELUDE}#define HIPPORT_HARNESS 1\n#include "{name}"\n'
-        + _MAIN.replace("@ENTRIES@", "\n".join(lines))
+    return f'{_PRELUDE}#define HIPPORT_HARNESS 1\n#include "{name}"\n' + _MAIN.replace(
+        "@ENTRIES@", "\n".join(lines)
     )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from hipport.verify.spec import KernelSpec, Tolerance
 
 Array = np.ndarray[Any, Any]
+EXACT = Tolerance()
 _SHOWN = 8
 # Upper ends (inclusive) of the ULP histogram's classes; the last class takes the rest.
 ULP_CLASSES = (0, 1, 2, 4, 8, 16, 64, 256, 4096, 2**16, 2**24)
@@ -107,7 +108,8 @@ def ordered(values: Array) -> Array:
         return np.where(bits < 0, low - bits, bits)
     sign = 1 << (8 * size - 1)
     magnitude = bits & (sign - 1)
-    return np.where(bits < 0, -magnitude, magnitude)
+    out: Array = np.where(bits < 0, -magnitude, magnitude)
+    return out
 
 
 def ulp_distance(actual: Array, expected: Array) -> Array:
@@ -126,7 +128,7 @@ def compare(
     name: str,
     actual: Array | None,
     expected: Array | None,
-    tolerance: Tolerance = Tolerance(),
+    tolerance: Tolerance = EXACT,
     *,
     any_order: bool = False,
     noise: Array | float | None = None,

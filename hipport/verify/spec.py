@@ -70,6 +70,7 @@ _INIT_KEYS = {
     "npy": ("file",),
     "fields": ("fields",),
 }
+_NEEDED = {"fill": "value", "values": "values", "npy": "file", "fields": "fields"}
 
 
 class SpecError(ValueError):
@@ -91,12 +92,17 @@ class Role(str, Enum):
 
 
 class Renamed(str, Enum):
-    """What a merely renamed source does: computes right or wrong, faults, or does not build."""
+    """What a renamed or converted source does: computes right or wrong, faults, or need not build
+    (if it does, it computes right)."""
 
     RIGHT = "right"
     WRONG = "wrong"
     FAULT = "fault"
     COMPILE = "compile"
+
+
+def _right() -> Mapping[int, Renamed]:
+    return {32: Renamed.RIGHT, 64: Renamed.RIGHT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,10 +208,8 @@ class KernelSpec:
     tolerance: Tolerance = Tolerance()
     reference: str | None = None
     hazards: tuple[str, ...] = ()
-    renamed: Mapping[int, Renamed] = field(
-        default_factory=lambda: {32: Renamed.RIGHT, 64: Renamed.RIGHT}
-    )
-    converted: Renamed = Renamed.RIGHT
+    renamed: Mapping[int, Renamed] = field(default_factory=_right)
+    converted: Mapping[int, Renamed] = field(default_factory=_right)
     options: tuple[str, ...] = ()
     noisy: bool = False
     note: str = ""
@@ -243,7 +247,8 @@ def element_type(name: str) -> np.dtype[Any]:
     if name in _ML_TYPES:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, name))
+        narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+        return narrow
     raise KeyError(name)
 
 
@@ -289,10 +294,12 @@ def _flat(
 ) -> Array:
     get = init.params.get
     kind = init.kind
+    out: Array
     if kind == "poison":
         return np.full(size * dtype.itemsize, POISON, np.uint8).view(dtype)
     if kind == "bits":
-        return np.frombuffer(generator.bytes(size * dtype.itemsize), dtype).copy()
+        out = np.frombuffer(generator.bytes(size * dtype.itemsize), dtype).copy()
+        return out
     if kind == "zeros":
         return np.zeros(size, dtype)
     if kind == "ones":
@@ -302,12 +309,15 @@ def _flat(
     if kind == "values":
         return np.resize(np.array(get("values")).astype(dtype), size)
     if kind == "arange":
-        return get("start", 0) + get("step", 1) * np.arange(size)
+        out = get("start", 0) + get("step", 1) * np.arange(size)
+        return out
     if kind == "normal":
-        return get("mean", 0.0) + get("std", 1.0) * generator.standard_normal(size)
+        out = get("mean", 0.0) + get("std", 1.0) * generator.standard_normal(size)
+        return out
     if kind == "uniform":
         low, high = get("low", 0.0), get("high", 1.0)
-        return low + (high - low) * generator.random_sample(size)
+        out = low + (high - low) * generator.random_sample(size)
+        return out
     if kind == "integers":
         return generator.randint(get("low", 0), get("high"), size, dtype=np.int64)
     if kind == "permutation":
@@ -410,8 +420,8 @@ def _kernel(table: _Table) -> KernelSpec:
         tolerance=_tolerance(table) or Tolerance(),
         reference=table.take("reference", str, "") or None,
         hazards=_strings(table, "hazards"),
-        renamed=_renamed(table),
-        converted=_state(table, "converted"),
+        renamed=_states(table, "renamed"),
+        converted=_states(table, "converted"),
         options=_strings(table, "options"),
         noisy=table.take("noisy", bool, False),
         note=table.take("note", str, "-").removeprefix("-"),
@@ -470,11 +480,11 @@ def _tolerance(table: _Table) -> Tolerance | None:
     return Tolerance(**values)
 
 
-def _renamed(table: _Table) -> Mapping[int, Renamed]:
-    out = {32: Renamed.RIGHT, 64: Renamed.RIGHT}
-    if "renamed" not in table.data:
+def _states(table: _Table, key: str) -> Mapping[int, Renamed]:
+    out = dict(_right())
+    if key not in table.data:
         return out
-    inner = _Table(table.path, f"{table.key}.renamed", table.take("renamed", dict))
+    inner = _Table(table.path, f"{table.key}.{key}", table.take(key, dict))
     for lanes in out:
         out[lanes] = _state(inner, f"wave{lanes}")
     inner.done()
@@ -535,8 +545,10 @@ def _argument(table: _Table) -> Argument:
             if len(data) != dtype.itemsize:
                 raise ValueError("one value is needed")
         else:
-            item = tuple(tuple(v) if isinstance(v, list) else v for v in value)
-            data = np.array([item], dtype).tobytes()
+            # Into zeros, so that padding bytes are always the same.
+            whole = np.zeros(1, dtype)
+            whole[0] = tuple(tuple(v) if isinstance(v, list) else v for v in value)
+            data = whole.tobytes()
     except (TypeError, ValueError, OverflowError) as error:
         raise table.fail("value", f"not a value of {dtype}: {error}") from None
     return Scalar(name, dtype, data)
@@ -603,9 +615,9 @@ def _init_table(inner: _Table) -> Initialiser:
             kinds = (dict,)
         params[key] = inner.take(key, kinds)
     inner.done()
-    for key in {"fill": "value", "values": "values", "npy": "file", "fields": "fields"}.items():
-        if kind == key[0] and key[1] not in params:
-            raise inner.fail(key[1], f"is missing for {kind}")
+    needed = _NEEDED.get(kind)
+    if needed is not None and needed not in params:
+        raise inner.fail(needed, f"is missing for {kind}")
     if kind in ("integers", "offsets") and not params.get("high", 0) > params.get("low", 0):
         raise inner.fail("high", "must be above low")
     if kind == "fields":
