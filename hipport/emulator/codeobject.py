@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgpack
+import msgpack  # type: ignore[import-untyped,unused-ignore]
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
 from hipport.emulator.demangle import base_name, demangle
@@ -122,6 +123,7 @@ class CodeObject:
     segments: tuple[Segment, ...]
     relocations: tuple[tuple[int, int, int], ...]
     code: tuple[int, int]
+    got: tuple[int, int] = (0, 0)
     printf: tuple[str, ...] = field(default=())
 
     @property
@@ -240,23 +242,24 @@ def _read(data: bytes, label: str) -> CodeObject:
     relocations: list[tuple[int, int, int]] = []
     for section in elf.iter_sections():
         if isinstance(section, SymbolTableSection):
-            for s in section.iter_symbols():
-                kind = s["st_info"]["type"]
-                if kind not in ("STT_FUNC", "STT_OBJECT") or isinstance(s["st_shndx"], str):
+            for entry in section.iter_symbols():
+                kind = entry["st_info"]["type"]
+                if kind not in ("STT_FUNC", "STT_OBJECT") or isinstance(entry["st_shndx"], str):
                     continue
+                at = entry["st_value"]
                 writable = any(
-                    g.writable and g.address <= s["st_value"] < g.address + g.size for g in segments
+                    g.writable and g.address <= at < g.address + g.size for g in segments
                 )
-                symbols[s.name, s["st_value"]] = Symbol(
-                    s.name,
-                    demangle(s.name),
-                    s["st_value"],
-                    s["st_size"],
+                symbols[entry.name, at] = Symbol(
+                    entry.name,
+                    demangle(entry.name),
+                    at,
+                    entry["st_size"],
                     "function" if kind == "STT_FUNC" else "object",
                     writable,
                 )
-        elif section["sh_type"] == "SHT_RELA":
-            table = elf.get_section(section["sh_link"])
+        elif isinstance(section, RelocationSection):
+            table: Any = elf.get_section(section["sh_link"])
             for r in section.iter_relocations():
                 kind = r["r_info_type"]
                 if kind == _R_RELATIVE64:
@@ -281,14 +284,18 @@ def _read(data: bytes, label: str) -> CodeObject:
             if g.executable:
                 code = (g.address, g.address + g.size)
 
+    got = (0, 0)
+    if (entries := elf.get_section_by_name(".got")) is not None:
+        got = (entries["sh_addr"], entries["sh_addr"] + entries["sh_size"])
+
     by_name = {s.name: s for s in symbols.values()}
     kernels = []
     printf: tuple[str, ...] = ()
     for note in _notes(elf):
         metadata = msgpack.unpackb(note, raw=False, strict_map_key=False)
         printf = tuple(str(p) for p in metadata.get("amdhsa.printf", ()))
-        for entry in metadata.get("amdhsa.kernels", ()):
-            kernels.append(_kernel(entry, by_name, segments, label))
+        for described in metadata.get("amdhsa.kernels", ()):
+            kernels.append(_kernel(described, by_name, segments, label))
     return CodeObject(
         target,
         arch,
@@ -298,6 +305,7 @@ def _read(data: bytes, label: str) -> CodeObject:
         tuple(segments),
         tuple(relocations),
         code,
+        got,
         printf,
     )
 

@@ -51,9 +51,9 @@ def parse_argument(text: str) -> Any:
             return np.array(number, _TYPES[match[1]])[()]
         except (ValueError, OverflowError) as error:
             raise UsageError(f"argument {text!r}: {error}") from None
-    if match := re.fullmatch(r"(\w+)(?:\[(\d+(?:[x,]\d+)*)\])?(?:=(.+))?", text):
-        if match[1] in _TYPES:
-            return _array(text, np.dtype(_TYPES[match[1]]), match[2], match[3])
+    match = re.fullmatch(r"(\w+)(?:\[(\d+(?:[x,]\d+)*)\])?(?:=(.+))?", text)
+    if match and match[1] in _TYPES:
+        return _array(text, np.dtype(_TYPES[match[1]]), match[2], match[3])
     try:
         return int(text, 0)
     except ValueError:
@@ -195,7 +195,7 @@ def run_command(
                 echo(f"{argument.name} {value.dtype}{list(value.shape)} = {shown}")
     if save is not None:
         with save.open("wb") as file:
-            np.savez(file, **outputs)
+            np.savez(file, **outputs)  # type: ignore[arg-type]
     return status
 
 

@@ -20,7 +20,8 @@ _DPP8 = (233, 234)
 
 
 def _tinygrad() -> None:
-    if sys.version_info < (3, 11):
+    version: tuple[int, int] = sys.version_info[:2]
+    if version < (3, 11):
         raise EmulatorError("running device code needs Python 3.11 or newer (tinygrad's tables do)")
     try:
         importlib.import_module("tinygrad.renderer.amd.dsl")

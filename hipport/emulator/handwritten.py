@@ -11,6 +11,7 @@ Sources, by title:
   LLVM:  "User Guide for AMDGPU Backend" and the code generator's own use of the instruction
 """
 
+# ruff: noqa: E501  (lines of C)
 from __future__ import annotations
 
 from dataclasses import dataclass

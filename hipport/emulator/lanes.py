@@ -5,6 +5,7 @@ loop, which loads the registers it reads first and stores those it changed last.
 leaves out keep their old value by a bitwise select, so the loop has no branches.
 """
 
+# ruff: noqa: E501  (lines of C)
 from __future__ import annotations
 
 import re

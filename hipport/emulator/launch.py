@@ -181,7 +181,8 @@ class Variable:
 
     def read(self, dtype: Any = np.uint8) -> Array:
         """A copy of the value as a one-dimensional array of `dtype`."""
-        return self._memory.view(dtype).copy()
+        found: Array = self._memory.view(dtype).copy()
+        return found
 
     def write(self, value: Any) -> None:
         """Replace the value: bytes or an array of exactly the variable's size (arrays may be
@@ -324,15 +325,13 @@ class _Arena:
         self.map = mmap.mmap(-1, (self.size + 4095) // 4096 * 4096)
         self.memory: Array = np.frombuffer(self.map, np.uint8)
         self.base = int(self.memory.ctypes.data)
-        shift = -self.base % _GAP
-        del shift
         return self.base
 
     def address(self, array: Array) -> int:
         low = int(array.ctypes.data)
         for a, b, offset in self.spans:
             if a <= low < b:
-                return self.base + offset + low - a
+                return int(self.base + offset + low - a)
         raise EmulatorError("array is not part of the launch")
 
     def copy_in(self) -> None:
@@ -461,7 +460,7 @@ def scalar_bytes(value: Any, size: int, name: str, declared: str | None) -> byte
         raise EmulatorError(f"argument {name}: an integer does not fit a structure of {size} bytes")
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
         raise EmulatorError(f"argument {name}: {value} does not fit {size} bytes")
-    return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+    return int(value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
 
 
 class Kernel:
@@ -541,7 +540,7 @@ class Kernel:
         threads: int | None = None,
         deterministic: bool = False,
     ) -> LaunchResult:
-        """Run the kernel on `grid` blocks of `block` threads; arrays in `args` are changed in place.
+        """Run the kernel on `grid` blocks of `block` threads; arrays change in place.
 
         `args`: one per kernel argument: a NumPy array (a buffer, copied to the device and back), a
         `Ptr` into one, None (a null pointer), `uninitialised(array)`, a Python or NumPy scalar,
@@ -856,7 +855,8 @@ class Kernel:
                 f"{(group2 % grid[0], group2 // grid[0] % grid[1], group2 // grid[0] // grid[1])}"
                 f" at {place}"
             )
-        message = _message(kind, access, address, size, buffer, index, f, regions)
+        hostcalls = any(a.kind == "hidden_hostcall_buffer" for a in self.info.arguments)
+        message = _message(kind, access, address, size, buffer, index, regions, hostcalls)
         return Fault(
             kind,
             self.demangled,
@@ -883,12 +883,15 @@ def _message(
     size: int,
     buffer: str | None,
     index: int | None,
-    f: _Fault,
     regions: list[Any],
+    hostcalls: bool,
 ) -> str:
     if kind == "out-of-bounds":
         if address < 65536:
-            return f"{access} of {size} bytes through a null pointer (address {address:#x})"
+            note = (
+                "; printf and assert need host calls, which are not available" if hostcalls else ""
+            )
+            return f"{access} of {size} bytes through a null pointer (address {address:#x}){note}"
         if buffer is None:
             return f"{access} of {size} bytes at {address:#x}, far from every buffer"
         region = next(r for r in regions if r[3] == buffer)

@@ -10,6 +10,7 @@ cards may add in another order and keep other guard bits, so float results can d
 places; integers are exact.
 """
 
+# ruff: noqa: E501  (lines of C)
 from __future__ import annotations
 
 import re

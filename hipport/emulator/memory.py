@@ -5,6 +5,7 @@ Instruction Set Architecture Reference Guide", chapters on scalar memory, vector
 memory and data share operations. What an atomic operation computes comes from the pseudocode.
 """
 
+# ruff: noqa: E501  (lines of C)
 from __future__ import annotations
 
 import re
@@ -424,7 +425,7 @@ def buffer(t: Translator, inst: Inst) -> list[str]:
         f"int oob; u8 *pp = bptr({common}, {8 if wide else 4}, 3, l, &oob); "
         "if (!pp && !oob) goto fault;"
     )
-    body = atomic_lines(
+    exchange = atomic_lines(
         t,
         inst,
         "pp",
@@ -432,7 +433,7 @@ def buffer(t: Translator, inst: Inst) -> list[str]:
         [_vreg(vdata + i) for i in range(returned)] if returning else None,
     )
     lines.append("if (pp) {")
-    lines += body
+    lines += exchange
     lines.append("}")
     if returning:
         lines.append(

@@ -176,8 +176,7 @@ def sdwa_insert(old: str, new: str, select: int, unused: int) -> str:
     if unused == 0:
         return value
     if unused == 1:
-        signed = f"((u32)((i32)({new} << {32 - width}) >> {32 - width}) << {low})"
-        return signed
+        return f"((u32)((i32)({new} << {32 - width}) >> {32 - width}) << {low})"
     return f"({value} | ({old} & {~(ones << low) & 0xFFFFFFFF:#x}u))"
 
 

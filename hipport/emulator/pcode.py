@@ -115,9 +115,9 @@ class _Parser:
             self.expect(":")
             high = self.expr()
             self.expect("do")
-            body = self.block("endfor")
+            inside = self.block("endfor")
             self.expect("endfor")
-            return ("for", name, low, high, body)
+            return ("for", name, low, high, inside)
         if self.accept("break"):
             return ("break",)
         if self.accept("return"):
@@ -466,7 +466,7 @@ class _Gen:
         self.aliases: dict[str, Value] = {}
         self.serial = 0
         self.returns: list[tuple[str, Type | None]] = []
-        self.extra: list[str] = []
+        self.sliced: dict[str, int] = {}
 
     # ---- expressions
 
@@ -602,9 +602,9 @@ class _Gen:
         if hi is not None and lo is not None:
             return (str(lo), hi - lo + 1, False) if hi >= lo else (str(hi), lo - hi + 1, True)
         if high[0] == "bin" and high[1] == "+" and high[2] == low:
-            width = self.maybe_const(high[3])
-            if width is not None:
-                return f"({self.expr(low).c})", width + 1, False
+            above = self.maybe_const(high[3])
+            if above is not None:
+                return f"({self.expr(low).c})", above + 1, False
         raise PcodeError("slice of unknown width")
 
     def maybe_const(self, n: Node) -> int | None:
@@ -837,18 +837,18 @@ class _Gen:
         ):
             t = (match[4], int(match[5]))
             parts = [to(self.expr(a), t) if is_float(t) else self.expr(a) for a in args]
-            size = f"{match[4]}{match[5]}"
-            f = f"p_{match[1]}_{size}"
+            suffix = f"{match[4]}{match[5]}"
+            f = f"p_{match[1]}_{suffix}"
             if (
                 match[1] in ("min", "max")
                 and match[4] == "f"
                 and (self.ctx.constants.get("WAVE_MODE.IEEE"))
             ):
-                f = f"p_i{match[1]}_{size}"
-            c = f"{f}({parts[0].c},{parts[1].c})"
+                f = f"p_i{match[1]}_{suffix}"
+            text = f"{f}({parts[0].c},{parts[1].c})"
             for p in parts[2:]:
-                c = f"{f}({c},{p.c})"
-            return Value(c, t)
+                text = f"{f}({text},{p.c})"
+            return Value(text, t)
         if name in ("v_sad_u8", "v_msad_u8"):
             a, b, c = (self.expr(x) for x in args)
             return Value(
@@ -989,11 +989,11 @@ class _Gen:
     def store(self, target: Node, op: str, v: Value) -> list[str]:
         if op != "=":
             here = self.expr(target)
-            a, b, t = _unify(here, v)
+            a, b, joint = _unify(here, v)
             c = f"({a.c}{op[0]}{b.c})"
-            if t == ("f", 32):
+            if joint == ("f", 32):
                 c = f"fl32({c})"
-            v = Value(c, t) if t != ("f", 16) else Value(f"rh({c})", t, f"f2h({c})")
+            v = Value(c, joint) if joint != ("f", 16) else Value(f"rh({c})", joint, f"f2h({c})")
         # {D1.u1, D0.u64} = …
         if target[0] == "cat":
             total = sum(p[2][1] for p in target[1])
@@ -1029,10 +1029,7 @@ class _Gen:
                     v
                     if t is None
                     or is_float(v.type)
-                    or t[1] >= 32
-                    and v.type[1] <= t[1]
-                    and t[1] in (32, 64)
-                    and v.type[0] != "i"
+                    or (t[1] >= 32 and v.type[1] <= t[1] and t[1] in (32, 64) and v.type[0] != "i")
                     else (from_bits(v.c, t, 999) if not is_float(t) else v)
                 )
                 return [f"{name} = {bits};"]
@@ -1055,8 +1052,6 @@ class _Gen:
         if base not in self.vars:
             self.vars[base] = (("u", self.sliced.get(base, 64)), 0)
         return [self.insert(base + "_", _width(self.vars[base][0]), low, width, v)]
-
-    sliced: dict[str, int] = {}
 
     def insert(self, name: str, size: int, low: str, width: int, v: Value) -> str:
         bits = bits_of(v)
@@ -1132,7 +1127,6 @@ def compile_pcode(text: str, ctx: Context) -> list[str]:
     """C statements with the meaning of `text`. Raises PcodeError where the grammar ends."""
     body = parse(text)
     gen = _Gen(ctx)
-    gen.sliced = {}
     _slice_widths(body, gen.sliced, set())
     try:
         code = gen.block(body)

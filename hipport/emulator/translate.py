@@ -5,6 +5,7 @@ a switch over known code addresses; barriers and yields return from the function
 label. Register contents live in the wavefront's arrays, so a resumed wavefront needs nothing else.
 """
 
+# ruff: noqa: E501  (lines of C)
 from __future__ import annotations
 
 import functools
@@ -42,11 +43,36 @@ class Translation:
 
 _SOURCE = re.compile(r"\b(s_cbranch_\w+|s_branch)\b")
 _NOTHING = frozenset(
-    "s_nop s_waitcnt s_waitcnt_depctr s_waitcnt_vscnt s_waitcnt_vmcnt s_waitcnt_expcnt "
-    "s_waitcnt_lgkmcnt s_clause s_delay_alu s_inst_prefetch s_set_inst_prefetch_distance "
-    "s_setprio s_sethalt s_incperflevel s_decperflevel s_icache_inv s_ttracedata "
-    "s_ttracedata_imm s_code_end s_wait_idle s_wait_event s_version s_set_gpr_idx_off "
-    "v_nop s_dcache_inv s_dcache_wb s_setkill s_perfmon".split()
+    [
+        "s_nop",
+        "s_waitcnt",
+        "s_waitcnt_depctr",
+        "s_waitcnt_vscnt",
+        "s_waitcnt_vmcnt",
+        "s_waitcnt_expcnt",
+        "s_waitcnt_lgkmcnt",
+        "s_clause",
+        "s_delay_alu",
+        "s_inst_prefetch",
+        "s_set_inst_prefetch_distance",
+        "s_setprio",
+        "s_sethalt",
+        "s_incperflevel",
+        "s_decperflevel",
+        "s_icache_inv",
+        "s_ttracedata",
+        "s_ttracedata_imm",
+        "s_code_end",
+        "s_wait_idle",
+        "s_wait_event",
+        "s_version",
+        "s_set_gpr_idx_off",
+        "v_nop",
+        "s_dcache_inv",
+        "s_dcache_wb",
+        "s_setkill",
+        "s_perfmon",
+    ]
 )
 
 
@@ -350,13 +376,13 @@ class Translator:
         seen: dict[int, Inst] = {}
         todo = [self.kernel.entry]
         called = False
-        functions = [
-            s.address
-            for s in self.code.symbols
-            if s.kind == "function"
-            and low <= s.address < high
-            and s.address not in {k.entry for k in self.code.kernels}
-        ]
+        # Functions whose address lies in data outside the GOT can be called from anywhere.
+        got_low, got_high = self.code.got
+        functions = {
+            value
+            for offset, size, value in self.code.relocations
+            if size == 8 and low <= value < high and not got_low <= offset < got_high
+        }
         while todo:
             at = todo.pop()
             while at not in seen:
@@ -371,9 +397,7 @@ class Translator:
                 if name == "s_branch":
                     at = inst.end + _signed16(inst.get("simm16")) * 4
                     continue
-                if name.startswith("s_cbranch_"):
-                    todo.append(inst.end + _signed16(inst.get("simm16")) * 4)
-                elif name == "s_call_b64":
+                if name.startswith("s_cbranch_") or name == "s_call_b64":
                     todo.append(inst.end + _signed16(inst.get("simm16")) * 4)
                 elif name in ("s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done"):
                     break
@@ -410,6 +434,12 @@ class Translator:
                     if low <= target < high and target % 4 == 0:
                         self.extra_labels.add(target)
                         return [target]
+                    got_low, got_high = self.code.got
+                    if got_low <= target < got_high:
+                        entries = [v for o, s, v in self.code.relocations if o == target and s == 8]
+                        entries = [v for v in entries if low <= v < high]
+                        self.extra_labels.update(entries)
+                        return entries
                 break
             at = inst.end
         return []

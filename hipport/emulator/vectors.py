@@ -1,5 +1,6 @@
 """Vector ALU instructions: operands with modifiers, the operation, and the write-back."""
 
+# ruff: noqa: E501  (lines of C)
 from __future__ import annotations
 
 import re
@@ -30,9 +31,23 @@ _GFX9_KEEPS = re.compile(
 )
 
 _CROSS = frozenset(
-    "v_readlane_b32 v_writelane_b32 v_readfirstlane_b32 v_permlane16_b32 v_permlanex16_b32 "
-    "v_permlane64_b32 v_permlane16_swap_b32 v_permlane32_swap_b32 v_swap_b32 v_swap_b16 "
-    "v_movrels_b32 v_movreld_b32 v_movrelsd_b32 v_movrelsd_2_b32 v_swaprel_b32".split()
+    [
+        "v_readlane_b32",
+        "v_writelane_b32",
+        "v_readfirstlane_b32",
+        "v_permlane16_b32",
+        "v_permlanex16_b32",
+        "v_permlane64_b32",
+        "v_permlane16_swap_b32",
+        "v_permlane32_swap_b32",
+        "v_swap_b32",
+        "v_swap_b16",
+        "v_movrels_b32",
+        "v_movreld_b32",
+        "v_movrelsd_b32",
+        "v_movrelsd_2_b32",
+        "v_swaprel_b32",
+    ]
 )
 
 
@@ -361,9 +376,8 @@ def _operation(t: Translator, inst: Inst) -> LaneOp:
 
 def _takes_mask(name: str) -> bool:
     return (
-        name.startswith(("v_cndmask_b", "v_addc_co", "v_subb_co", "v_subbrev_co"))
+        name.startswith(("v_cndmask_b", "v_addc_co", "v_subb_co", "v_subbrev_co", "v_div_fmas"))
         or "_co_ci_" in name
-        or name.startswith("v_div_fmas")
     )
 
 
@@ -390,8 +404,6 @@ def _packed(t: Translator, inst: Inst, name: str, c: str, want: Operand, i: int,
         if want.bits == 32 and not want.packed and neg and want.kind == "f":
             return sign_modifiers(c, want, 0, neg)
         return c
-    if re.match(r"v_dot2_f32", name) and not want.packed:
-        return sign_modifiers(c, want, neg_hi, neg)
     if low or not high:
         a = f"({c} >> 16)" if low else f"({c} & 0xffffu)"
         b = f"({c} & 0xffff0000u)" if high else f"({c} << 16)"
@@ -501,7 +513,7 @@ def _clamp(t: Translator, inst: Inst, name: str, dest: Operand, bits: int) -> li
 def _dual(t: Translator, inst: Inst) -> None:
     """RDNA3 VOPD: two operations; both read before either writes."""
     op = LaneOp()
-    ins, module = tables(t.arch)
+    ins, _ = tables(t.arch)
     literal = t.literal(inst)
     writes = []
     for half in ("x", "y"):

@@ -96,8 +96,8 @@ class Fault:
         where = f" at {self.line}" if self.line else ""
         second = f" (with {self.other})" if self.other else ""
         return (
-            f"{self.kind}: {self.message}{second}; kernel {self.kernel}{where}, {self.instruction} at "
-            f"{self.pc:#x}, block {self.block}, thread {self.thread}"
+            f"{self.kind}: {self.message}{second}; kernel {self.kernel}{where}, "
+            f"{self.instruction} at {self.pc:#x}, block {self.block}, thread {self.thread}"
         )
 
 

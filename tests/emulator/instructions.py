@@ -4,6 +4,7 @@ A kernel holds one inline-assembly statement an instruction; its operands come f
 result goes to memory, so decoding, operand fetch, the operation and the write-back are all real.
 """
 
+# ruff: noqa: E501  (commands and tables)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

@@ -32,7 +32,8 @@ def test_cuda_source_is_converted_compiled_and_run(saxpy, tmp_path, target):
     saved = tmp_path / "out.npz"
     result = call(
         saxpy, "--kernel", "saxpy", "--grid", "4", "--block", "256", "--arg", "2", "--arg",
-        "f32[1000]=range", "--arg", "f32[1000]=1", "--arg", "1000", "--target", target, "--save", str(saved),
+        "f32[1000]=range", "--arg", "f32[1000]=1", "--arg", "1000", "--target", target, "--save",
+        str(saved),
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "float32[1000]" in result.output

@@ -1,5 +1,6 @@
 """The decoder against LLVM's disassembler: every opcode, and a device library linked whole."""
 
+# ruff: noqa: E501  (commands and tables)
 from __future__ import annotations
 
 import io

@@ -1,5 +1,6 @@
 """Single instructions on randomised inputs with special values, against NumPy and ml_dtypes."""
 
+# ruff: noqa: E501, RUF005, RET504  (tables of cases)
 from __future__ import annotations
 
 from fractions import Fraction
