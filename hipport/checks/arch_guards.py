@@ -177,7 +177,20 @@ def cuda_version_guard(unit: Unit, context: Context) -> Iterator[Finding]:
             if condition is None or condition.names().isdisjoint(named) or _knows_hip(chain):
                 continue
             cuda, amd = condition.value(now), condition.value(gone)
-            if cuda is not None and cuda == amd:
+            older = condition.value(_env({**dict.fromkeys(_VERSIONS, 8), _ARCH: 900}))
+            if cuda is not None and cuda == amd and older == cuda:
+                continue
+            if (
+                cuda is not None
+                and cuda == amd
+                and not any(t.text in (b"<", b"<=") for t in condition.tokens)
+            ):
+                continue
+            if (
+                cuda is not None
+                and cuda == amd
+                and b"defined" not in {t.text for t in condition.tokens}
+            ):
                 continue
             if i == 0 and condition.word == b"ifndef" and _defines(unit, branch, condition):
                 continue
@@ -220,6 +233,8 @@ def version_alias(unit: Unit, context: Context) -> Iterator[Finding]:
         if token.kind is not Kind.DIRECTIVE or directive_name(token) != b"define":
             continue
         name, value = tokens[i + 1], tokens[i + 2]
+        if value.text == b"(" and i + 3 < len(tokens):
+            value = tokens[i + 3]
         if name.text in _VERSIONS and value.text in (
             b"HIP_VERSION",
             b"HIPRT_VERSION",

@@ -9,7 +9,7 @@ from tree_sitter import Node
 
 from hipport.checks.context import Context
 from hipport.checks.registry import check
-from hipport.checks.scopes import on_device
+from hipport.checks.scopes import enclosing_function, on_device
 from hipport.findings import Action, Finding, Severity
 from hipport.parse.calls import find_calls
 from hipport.parse.unit import Unit, arguments
@@ -130,9 +130,11 @@ def _numeric_code(unit: Unit, left: Node, right: Node) -> int | None:
     name = re.sub(rb"^(?:static_cast|int)\s*(?:<\s*int\s*>)?\s*\((.*)\)$", rb"\1", name)
     if not re.fullmatch(rb"[A-Za-z_]\w*", name):
         return None
+    function = enclosing_function(left)
+    around = unit.text(function) if function is not None else unit.data
     declared = re.search(
         rb"\b(?:cudaError_t|hipError_t|CUresult)\s+(?:const\s+)?" + re.escape(name) + rb"\b",
-        unit.data,
+        around,
     )
     return int(text) if declared is not None else None
 
@@ -248,3 +250,27 @@ def _priority_use(unit: Unit, node: Node, lowest: bool) -> str:
         if b"WithPriority" in name or (b"Priority" in name and b"Range" not in name):
             return "the queried lowest priority is below normal in HIP; pass 0 for CUDA's default"
     return ""
+
+
+_IN_CAPTURE = frozenset(
+    {b"cudaMemcpy", b"cudaMalloc", b"cudaFree", b"cudaEventQuery", b"cudaStreamQuery",
+     b"cudaMallocManaged", b"cudaDeviceSynchronize", b"cudaStreamSynchronize", b"cudaMemset",
+     b"cudaMemcpyToSymbol"}
+)  # fmt: skip
+
+
+@check("graph-capture")
+def capture(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Calls between the begin and the end of a capture that HIP 7 refuses."""
+    if b"cudaStreamBeginCapture" not in unit.identifiers:
+        return
+    inside = False
+    for token in unit.code_tokens:
+        if token.text == b"cudaStreamBeginCapture":
+            inside = True
+        elif token.text == b"cudaStreamEndCapture":
+            inside = False
+        elif inside and token.text in _IN_CAPTURE:
+            yield context.finding(
+                "graph-capture", unit, Span(token.start, token.end), name=token.text.decode()
+            )

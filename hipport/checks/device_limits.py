@@ -191,9 +191,14 @@ def _capability_variables(unit: Unit) -> frozenset[bytes]:
             if attribute in _CAPABILITY_ATTRIBUTES and target.startswith(b"&"):
                 found.add(target[1:].strip())
     for node, _ in _property_fields(unit, frozenset({b"major"})):
-        if _use(unit, node) != "assign":
-            continue
         parent = node.parent
+        while parent is not None and parent.type in (
+            "binary_expression",
+            "parenthesized_expression",
+        ):
+            if unit.text(parent.child_by_field_name("operator")) in _COMPARISONS:
+                break
+            parent = parent.parent
         if parent is not None and parent.type == "init_declarator":
             found.add(unit.text(parent.child_by_field_name("declarator")))
         elif parent is not None and parent.type == "assignment_expression":

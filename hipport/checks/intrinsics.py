@@ -142,11 +142,7 @@ _FETCH = {
     b"atomicAdd": "add", b"atomicSub": "sub", b"atomicAnd": "and", b"atomicOr": "or",
     b"atomicXor": "xor", b"atomicMin": "min", b"atomicMax": "max",
 }  # fmt: skip
-_IN_HIP = frozenset(
-    {b"atomicAdd_system", b"atomicSub_system", b"atomicExch_system", b"atomicMin_system",
-     b"atomicMax_system", b"atomicAnd_system", b"atomicOr_system", b"atomicXor_system",
-     b"atomicCAS_system"}
-)  # fmt: skip
+_IN_HIP = frozenset({b"atomicAdd_system"})
 
 
 @check("atomic-scope-missing")
@@ -235,7 +231,7 @@ def launch_through_macro(unit: Unit, context: Context) -> Iterator[Finding]:
             )
 
 
-_COUNTER = re.compile(rb"gridDim|num_?blocks|n_?blocks|grid_?size", re.I)
+_COUNTER = re.compile(rb"gridDim|\bblocks\b|num_?blocks|n_?blocks|grid_?size", re.I)
 
 
 @check("home-made-grid-barrier")
@@ -288,7 +284,6 @@ def float_atomics(unit: Unit, context: Context) -> Iterator[Finding]:
                 severity=Severity.INFO,
                 name=f"atomicAdd on {kind[:-1]}",
             )
-            return
 
 
 _HOST_MATH = (

@@ -10,10 +10,10 @@ from tree_sitter import Node
 from hipport.checks.context import Context
 from hipport.checks.registry import check
 from hipport.checks.scopes import on_device
-from hipport.findings import Finding, Severity
+from hipport.findings import Action, Finding, Severity
 from hipport.parse.conditions import chains
 from hipport.parse.tokens import Kind
-from hipport.parse.types import UNSIGNED, type_of
+from hipport.parse.types import UNSIGNED, canonical, type_of
 from hipport.parse.unit import Unit, arguments, callee
 from hipport.source import Change, Edit, Span
 
@@ -38,6 +38,16 @@ def vector_init(unit: Unit, context: Context) -> Iterator[Finding]:
             if value is None or value.type != "initializer_list" or target is None:
                 continue
             listed = [c for c in value.named_children if c.type != "comment"]
+            if target.type == "identifier" and any(c.type == "initializer_pair" for c in listed):
+                yield context.finding(
+                    "vector-init",
+                    unit,
+                    _span(declarator),
+                    action=Action.FLAG,
+                    kind=kind.decode(),
+                    count=len(listed),
+                )
+                continue
             if target.type != "identifier" or len(listed) != 1:
                 continue
             if listed[0].type in ("initializer_pair", "initializer_list") or _VECTOR.match(
@@ -146,6 +156,78 @@ def averaging(unit: Unit, context: Context) -> Iterator[Finding]:
             )
 
 
+_WIDE = ("long", "longlong", "ulong", "ulonglong")
+
+
+@check("float-int-conversion", "nan-minmax")
+def conversions(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Casts of floating point to 64-bit integers, and float extremes, in device code."""
+    for node in (*unit.nodes.get("cast_expression", ()), *unit.nodes.get("call_expression", ())):
+        target, value = _cast(unit, node)
+        if (
+            target in _WIDE
+            and value is not None
+            and type_of(unit, value) in ("float", "double")
+            and (on_device(unit, node))
+        ):
+            yield context.finding(
+                "float-int-conversion", unit, _span(node), name="the cast to a 64-bit integer"
+            )
+    for call in unit.calls(b"min", b"max"):
+        kinds = [type_of(unit, a) for a in arguments(call)]
+        if on_device(unit, call) and kinds and all(k in ("float", "double") for k in kinds):
+            yield context.finding("nan-minmax", unit, _span(call))
+
+
+def _cast(unit: Unit, node: Node) -> tuple[str | None, Node | None]:
+    """Target type and operand of a cast."""
+    if node.type == "cast_expression":
+        return canonical(unit.text(node.child_by_field_name("type"))), node.child_by_field_name(
+            "value"
+        )
+    function = unit.text(node.child_by_field_name("function"))
+    match = re.fullmatch(rb"static_cast\s*<(.*)>", function)
+    listed = arguments(node)
+    return (canonical(match.group(1)), listed[0]) if match and len(listed) == 1 else (None, None)
+
+
+@check("clang-strictness")
+def shared_objects(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Objects with constructors in shared memory."""
+    made = set(re.findall(rb"\b(?:struct|class)\s+(\w+)[^;{}]*\{[^{}]*\b\1\s*\(", unit.data))
+    made |= {
+        m.group(1)
+        for m in re.finditer(rb"\b(?:struct|class)\s+(\w+)\s*\{[^{}]*?\w\s*=\s*[^;=]+;", unit.data)
+    }
+    for node in unit.nodes.get("declaration", ()):
+        if b"__shared__" not in unit.data[node.start_byte : node.start_byte + 60]:
+            continue
+        if unit.text(node.child_by_field_name("type")) in made:
+            yield context.finding(
+                "clang-strictness",
+                unit,
+                _span(node),
+                what="an object with a constructor in shared memory",
+            )
+
+
+@check("integer-intrinsic-bugs")
+def averaging_note(unit: Unit, context: Context) -> Iterator[Finding]:
+    """The same as a note for newer versions, where the results are right."""
+    if context.rocm < (6, 3):
+        return
+    for call in unit.calls(b"__hadd", b"__rhadd", b"__uhadd", b"__urhadd"):
+        listed = arguments(call)
+        if listed and type_of(unit, listed[0]) in ("int", "unsigned"):
+            yield context.finding(
+                "integer-intrinsic-bugs",
+                unit,
+                _span(call),
+                severity=Severity.INFO,
+                name=callee(unit, call).decode(),
+            )
+
+
 @check("nodiscard-return")
 def unchecked(unit: Unit, context: Context) -> Iterator[Finding]:
     """Calls whose result nobody looks at: one note a file."""
@@ -162,8 +244,12 @@ def unchecked(unit: Unit, context: Context) -> Iterator[Finding]:
 @check("indirect-calls")
 def indirect(unit: Unit, context: Context) -> Iterator[Finding]:
     """Virtual device functions: one note a file."""
-    match = re.search(rb"\bvirtual\b[^;{}]*__device__|__device__[^;{}()]*\bvirtual\b", unit.data)
-    if match is not None:
+    pattern = (
+        rb"\bvirtual\b[^;{}]*__device__|__device__[^;{}()]*\bvirtual\b"
+        rb"|(?:__device__|__constant__)\s+\w+\s+\w+\s*\[[^\]]*\]\s*=\s*\{\s*&?[A-Za-z_]\w*\s*[,}]"
+        rb"|(?:__device__|__constant__)\s+\w+\s+\w+\s*=\s*&?[A-Za-z_]\w*\s*;"
+    )
+    for match in re.finditer(pattern, unit.data):
         yield context.finding("indirect-calls", unit, Span(match.start(), match.end()))
 
 
@@ -201,8 +287,6 @@ def thrust_backend(unit: Unit, context: Context) -> Iterator[Finding]:
             and tokens[i + 1].text == b"::"
             and (tokens[i + 2].text == b"cuda")
         ):
-            from hipport.findings import Action
-
             yield context.finding(
                 "thrust-backend",
                 unit,
@@ -255,3 +339,48 @@ def _widen(tokens: tuple) -> tuple[Edit, ...]:  # type: ignore[type-arg]
         whole = first is tokens[0] and last is tokens[-1]
         return (Edit.replace(first.start, last.end, text if whole else b"(" + text + b")"),)
     return ()
+
+
+_STD_HEADERS = {
+    b"vector": b"vector", b"sort": b"algorithm", b"min": b"algorithm", b"max": b"algorithm",
+    b"string": b"string", b"map": b"map", b"function": b"functional", b"unique_ptr": b"memory",
+    b"thread": b"thread", b"mutex": b"mutex", b"array": b"array", b"tuple": b"tuple",
+    b"accumulate": b"numeric", b"numeric_limits": b"limits",
+}  # fmt: skip
+
+
+@check("hip7-header-slimming")
+def standard_headers(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Standard names in CUDA sources that include no standard header for them."""
+    if not unit.is_cuda or context.rocm < (7, 0) or b"std" not in unit.identifiers:
+        return
+    seen = context.project.system_includes(unit.path)
+    if any(b"/" in name and not name.startswith((b"hip/", b"cub/")) for name in seen):
+        return
+    tokens = unit.code_tokens
+    named: set[bytes] = set()
+    for i, token in enumerate(tokens[:-2]):
+        if token.text != b"std" or tokens[i + 1].text != b"::":
+            continue
+        name = tokens[i + 2].text
+        header = _STD_HEADERS.get(name)
+        if header is None or header in seen or name in named:
+            continue
+        named.add(name)
+        yield context.finding(
+            "hip7-header-slimming",
+            unit,
+            Span(token.start, tokens[i + 2].end),
+            name=f"std::{name.decode()}",
+            header=header.decode(),
+        )
+
+
+@check("denormals")
+def flushing(unit: Unit, context: Context) -> Iterator[Finding]:
+    """PTX instructions that flush subnormals."""
+    for token in unit.tokens:
+        if token.kind is Kind.STRING and re.search(rb"\b\w+(?:\.\w+)*\.ftz\.", token.text):
+            yield context.finding(
+                "denormals", unit, Span(token.start, token.end), what="a flushing PTX instruction"
+            )

@@ -116,7 +116,9 @@ def missing_return(unit: Unit, context: Context) -> Iterator[Finding]:
             continue
         if unit.text(kind) == b"auto" and b"->" not in head(unit, node):
             continue
-        if _NO_VALUE_NEEDED.search(unit.text(body)) or _has_macro_call(unit, body):
+        if _has_macro_call(unit, body):
+            continue
+        if _NO_VALUE_NEEDED.search(unit.text(body)) and not _falls_through(unit, body):
             continue
         declarator = node.child_by_field_name("declarator")
         name = re.search(rb"(~?\w+)\s*\(", unit.text(declarator))
@@ -126,6 +128,15 @@ def missing_return(unit: Unit, context: Context) -> Iterator[Finding]:
             _span(declarator if declarator is not None else node),
             name=name.group(1).decode() if name is not None else "the function",
         )
+
+
+def _falls_through(unit: Unit, body: Node) -> bool:
+    """Whether a body ends in a switch without default whose every case returns."""
+    statements = [c for c in body.named_children if c.type != "comment"]
+    if not statements or statements[-1].type != "switch_statement":
+        return False
+    text = unit.text(statements[-1])
+    return b"default" not in text and b"return" in text
 
 
 def _pointer_result(unit: Unit, node: Node) -> bool:
@@ -184,6 +195,47 @@ def strict_aliasing(unit: Unit, context: Context) -> Iterator[Finding]:
                 first=base,
                 second=target,
             )
+
+
+@check("strict-aliasing")
+def two_views(unit: Unit, context: Context) -> Iterator[Finding]:
+    """A second pointer of another element type to the same memory, both used in one function."""
+    for node in unit.nodes.get("init_declarator", ()):
+        value = node.child_by_field_name("value")
+        target = node.child_by_field_name("declarator")
+        function = enclosing_function(node)
+        if value is None or target is None or function is None or not on_device(unit, node):
+            continue
+        kind, source = _pointer_cast(unit, value)
+        name = unit.text(target).lstrip(b"*& ").removeprefix(b"__restrict__").strip()
+        if kind is None or source is None or kind in _EXEMPT:
+            continue
+        base = (type_of(unit, _identifier(value, unit, source)) or "").removesuffix("*")
+        if not base or base == kind or base in _EXEMPT or _same_size_signs(kind, base):
+            continue
+        text = unit.text(function)[node.end_byte - function.start_byte :]
+        writes = re.search(
+            rb"(?:\*\s*|\b)"
+            + re.escape(name)
+            + rb"\s*(?:\[[^\]]*\])?\s*(?:[-+*/&|^]|<<|>>)?=(?!=)",
+            text,
+        )
+        uses = re.search(
+            rb"(?:\*\s*" + re.escape(source) + rb"\b|\b" + re.escape(source) + rb"\s*\[)", text
+        )
+        if writes and uses:
+            yield context.finding(
+                "strict-aliasing",
+                unit,
+                _span(value),
+                name=source.decode("utf-8", "replace"),
+                first=base,
+                second=kind,
+            )
+
+
+def _identifier(node: Node, unit: Unit, name: bytes) -> Node | None:
+    return next((n for n in walk(node) if n.type == "identifier" and unit.text(n) == name), None)
 
 
 def _same_size_signs(one: str, two: str) -> bool:

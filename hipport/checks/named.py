@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -49,20 +50,27 @@ def _triggers() -> _Triggers:
     return _Triggers(names, tuple(prefixes), starts, tuple(headers), namespaces)
 
 
-def _slug(token: Token, after: bytes, triggers: _Triggers) -> str | None:
+def _slug(token: Token, before: bytes, after: bytes, triggers: _Triggers) -> str | None:
     if token.kind is Kind.HEADER:
         path = token.text[1:-1].strip().decode("utf-8", "replace")
         return next((slug for glob, slug in triggers.headers if fnmatchcase(path, glob)), None)
     if token.kind is not Kind.IDENT:
         return None
-    if after == b"::" and token.text in triggers.namespaces:
+    if after == b"::" and token.text in triggers.namespaces and before not in (b"::",):
         return triggers.namespaces[token.text]
     found = triggers.names.get(token.text)
     if found is not None:
         return found
     if not token.text.startswith(triggers.starts):
         return None
-    return next((slug for p, slug in triggers.prefixes if token.text.startswith(p)), None)
+    for prefix, slug in triggers.prefixes:
+        if token.text.startswith(prefix) and (
+            prefix[-1:].isupper()
+            or prefix.startswith((b"__", b"cusolver", b"CU"))
+            or re.match(rb"[A-Z_][A-Za-z]", token.text[len(prefix) :])
+        ):
+            return slug
+    return None
 
 
 def _right_side(unit: Unit, hazard: Hazard, token: Token) -> bool:
@@ -103,15 +111,17 @@ def named(unit: Unit, context: Context) -> Iterator[Finding]:
     whole: set[str] = set()
     for i, token in enumerate(tokens):
         after = tokens[i + 1].text if i + 1 < len(tokens) else b""
-        slug = _slug(token, after, triggers)
+        slug = _slug(token, tokens[i - 1].text if i else b"", after, triggers)
         if slug is None:
             continue
         hazard = context.hazards[slug]
         line = unit.line(token.start)
         if (slug, line) in seen or (hazard.once and slug in whole):
             continue
+        before = tokens[i - 1] if i else None
         if token.kind is Kind.IDENT and (
-            (i and tokens[i - 1].text in (b".", b"->")) or _is_own(own, declared, token)
+            (before is not None and before.text in (b".", b"->", b"struct", b"class", b"enum"))
+            or _is_own(own, declared, token)
         ):
             continue
         if not _right_side(unit, hazard, token):

@@ -109,6 +109,8 @@ class FileFacts:
     constants: tuple[Constant, ...] = ()
     functions: tuple[FunctionFact, ...] = ()
     launches: tuple[LaunchFact, ...] = ()
+    shapes: tuple[tuple[bytes, bytes], ...] = ()
+    """Variables of type dim3 and their initialisers."""
 
 
 @dataclass(frozen=True)
@@ -254,6 +256,7 @@ _ENUM = re.compile(rb"\benum\b(?:[ \t]+(?:class|struct)\b)?[^;{}()]*\{([^{}]*)\}
 _ENUMERATOR = re.compile(rb"([A-Za-z_]\w*)\s*=\s*([^,}]+)")
 _DEVICE_CODE = re.compile(rb"__global__|__device__|<<<")
 _COMMENT = re.compile(rb"//[^\r\n]*|/\*.*?\*/", re.S)
+_SHAPE = re.compile(rb"\bdim3\s+(\w+)\s*(?:=\s*(?:dim3\s*)?)?[({]([^;{}]*?)[)}]\s*[;,]")
 _RETURNS_BALLOT = re.compile(
     rb"\breturn\s+(?:\([\w\s]+\)\s*)?__(?:ballot|activemask|match_any)\w*\s*\("
     rb"(?:[^();]|\([^()]*\))*\)\s*;"
@@ -613,6 +616,7 @@ def collect(path: str, data: bytes, names: frozenset[bytes] = frozenset()) -> Fi
         constants=tuple(_constants(data, source)),
         functions=tuple(functions),
         launches=tuple(launches),
+        shapes=tuple(_SHAPE.findall(data)) if launches else (),
     )
 
 

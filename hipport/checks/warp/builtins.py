@@ -105,7 +105,7 @@ class _Rewriter:
                 self.finding("partial-mask", call, mask=mask.decode("utf-8", "replace")),
                 False,
             )
-        if self.context.rocm < (6, 2):
+        if call.arguments:
             yield self.finding("sync-builtin-missing", call, action=Action.AUTO,
                                severity=Severity.INFO), False  # fmt: skip
 
@@ -195,13 +195,34 @@ class _Rewriter:
             yield from self.exited(call, node)
         quiet = self._in_macro(call) or self._unevaluated(node)
         yield self.finding(
-            "ballot-width",
+            "vote-scope" if self._only_tested(node) else "ballot-width",
             call,
             change=change,
             action=Action.AUTO,
             severity=Severity.INFO if quiet else None,
         )
         yield from self._bit_operations(call, node)
+
+    def _only_tested(self, node: Node | None) -> bool:
+        """Whether a ballot only says whether any lane votes."""
+        parent = node.parent if node is not None else None
+        if parent is None:
+            return False
+        if parent.type in ("condition_clause", "parenthesized_expression"):
+            outer = parent.parent
+            return parent.type == "condition_clause" or (
+                outer is not None and outer.type in ("if_statement", "while_statement")
+            )
+        if parent.type == "unary_expression":
+            return self.unit.text(parent.child_by_field_name("operator")) == b"!"
+        if parent.type == "binary_expression":
+            operator = self.unit.text(parent.child_by_field_name("operator"))
+            if operator in (b"&&", b"||"):
+                return True
+            return operator in (b"!=", b"==") and self.unit.text(
+                parent.child_by_field_name("right")
+            ) in (b"0", b"0u", b"0U")
+        return False
 
     def _in_macro(self, call: TokenCall) -> bool:
         """Whether a call stands in a macro's body: its uses are reported instead."""
@@ -329,14 +350,34 @@ class _Rewriter:
             label="wavefront",
         )
         yield self.finding("ballot-width", call, change=change, action=Action.AUTO)
+        yield from self._bit_operations(call, call_node(self.unit, call))
 
     def syncwarp(self, call: TokenCall) -> Iterator[Finding]:
+        if call.arguments:
+            mask = self.text(call.arguments[0])
+            for found, _ in self.mask_findings(call, None):
+                yield found
+            if (
+                value(mask, self.unit, self.context) is None
+                and not is_active_mask(mask)
+                and (self._computed_mask(call, mask))
+            ):
+                yield self.finding("partial-mask", call, mask=mask.decode("utf-8", "replace"))
         edits = [Edit.replace(call.name.start, call.name.end, b"hipport_syncwarp")]
         if call.arguments:
             self.dropped.append(call.arguments[0])
             edits.append(Edit.replace(call.arguments[0].start, call.close, b""))
         change = Change(tuple(edits), priority=10, needs=(HEADER,), label="wavefront")
         yield self.finding("syncwarp", call, change=change, action=Action.AUTO)
+
+    def _computed_mask(self, call: TokenCall, mask: bytes) -> bool:
+        """Whether a mask is made by shifting, not taken from a ballot."""
+        function = self.functions.around(call_node(self.unit, call))
+        if function is None:
+            return False
+        texts = [mask, *function.defs.get(mask.strip(), ())]
+        return any(b"<<" in t and not re.search(rb"__(?:ballot|activemask|match)", t)
+                   for t in texts)  # fmt: skip
 
     def through_header(self, call: TokenCall) -> Iterator[Finding]:
         name = call.name.text

@@ -42,6 +42,7 @@ def groups(unit: Unit, context: Context) -> Iterator[Finding]:
         return
     tokens = unit.code_tokens
     coalesced = set(re.findall(rb"(\w+)\s*=\s*(?:\w+::)?coalesced_threads\s*\(", unit.data))
+    tiles = set(re.findall(rb"(\w+)\s*=\s*(?:\w+::)*tiled_partition\s*<", unit.data))
     for i, token in enumerate(tokens):
         if (
             token.text in (b"ballot", b"match_any")
@@ -50,6 +51,20 @@ def groups(unit: Unit, context: Context) -> Iterator[Finding]:
             and (tokens[i - 2].text in coalesced)
         ):
             yield context.finding("cg-coalesced-width", unit, _span(token, token))
+            continue
+        if (
+            token.text in _MEMBERS
+            and i > 1
+            and tokens[i - 1].text == b"."
+            and (tokens[i - 2].text in tiles)
+        ):
+            yield context.finding(
+                "cg-tile",
+                unit,
+                _span(token, token),
+                action=Action.AUTO,
+                severity=None if context.rocm < (6, 2) else Severity.INFO,
+            )
             continue
         if token.kind is Kind.HEADER:
             path = token.text[1:-1]
@@ -73,7 +88,8 @@ def groups(unit: Unit, context: Context) -> Iterator[Finding]:
             and i + 2 < len(tokens)
             and (tokens[i + 1].text == b"<")
         ):
-            yield from _tile(unit, context, tokens, i)
+            if before != b"::" or scope in _GROUP_SCOPES:
+                yield from _tile(unit, context, tokens, i)
         elif (
             token.text == b"coalesced_threads"
             and i + 1 < len(tokens)
@@ -98,7 +114,7 @@ def _tile(unit: Unit, context: Context, tokens: list[Token], i: int) -> Iterator
             what="a tile of 64 lanes",
             name="tiled_partition",
         )
-    elif tokens[i].text == b"tiled_partition":
+    elif tokens[i].text == b"tiled_partition" and size == 32:
         yield context.finding(
             "cg-tile",
             unit,

@@ -81,6 +81,13 @@ def _is_mask(unit: Unit, function: Function, node: Node) -> bool:
 
 def _full(unit: Unit, context: Context, function: Function, mask: Node, other: Node) -> str:
     number = value(unit.text(other), unit, context)
+    if (
+        mask.type == "unary_expression"
+        and number == 0
+        and unit.text(mask.child_by_field_name("operator")) == b"~"
+        and _is_mask(unit, function, mask)
+    ):
+        return "all 32 lanes"
     if _is_mask(unit, function, mask):
         return "all 32 lanes" if number in (-1, 0xFFFFFFFF) else ""
     if mask.type == "call_expression" and callee(unit, mask) == b"__popc":
@@ -224,8 +231,10 @@ def _inclusive(
 def _tail(unit: Unit, context: Context, node: Node, left: Node, right: Node) -> Finding | None:
     number = value(unit.text(left), unit, context)
     count = _inside(right)
-    if number not in (-1, 0xFFFFFFFF) or count.type != "binary_expression":
+    if count.type != "binary_expression":
         return None
+    if number not in (-1, 0xFFFFFFFF):
+        return _rotate(unit, context, node, count)
     if unit.text(count.child_by_field_name("operator")) != b"-":
         return None
     first, second = count.child_by_field_name("left"), count.child_by_field_name("right")
@@ -249,6 +258,21 @@ def _tail(unit: Unit, context: Context, node: Node, left: Node, right: Node) -> 
         unit,
         span(node),
         change=change,
+        what="the shift by 32 when the count is zero",
+    )
+
+
+def _rotate(unit: Unit, context: Context, node: Node, count: Node) -> Finding | None:
+    """``(x << n) | (x >> (32 - n))`` with a run-time count: undefined where it is zero."""
+    match = re.fullmatch(rb"32u?\s*-\s*([A-Za-z_]\w*)", unit.text(count))
+    if match is None or value(match.group(1), unit, context) is not None:
+        return None
+    return context.finding(
+        "shift-overflow",
+        unit,
+        span(node),
+        action=Action.FLAG,
+        severity=Severity.INFO,
         what="the shift by 32 when the count is zero",
     )
 
@@ -453,6 +477,9 @@ def _updates_memory(unit: Unit, condition: Node | None, body: Node | None) -> bo
     if condition is None:
         return False
     test = unit.text(condition)
+    for name in set(re.findall(rb"[A-Za-z_]\w*", test)):
+        if re.search(rb"\b" + re.escape(name) + rb"\s*(?:[-+*/%&|^]?=(?!=)|\+\+|--)", text):
+            return True
     constants = re.search(
         rb"atomicCAS\s*\([^,]+,\s*(?:0u?|UNLOCKED|FREE|\w*(?:EMPTY|FREE|UNLOCK)\w*|false)\s*,"
         rb"|atomicExch\s*\([^,]+,\s*(?:1u?|LOCKED|true|\w*LOCK\w*)\s*\)",
@@ -612,7 +639,7 @@ def launches(unit: Unit, context: Context) -> Iterator[Finding]:
     """Blocks of 32 threads, blocks that leave a wavefront unfilled, two rows in one wavefront."""
     for node in unit.nodes.get("kernel_call_syntax", ()):
         parts = [c for c in node.named_children if c.type != "comment"]
-        if len(parts) >= 2 and value(unit.text(parts[1]), unit, context) == 32:
+        if len(parts) >= 2 and _shape(unit.text(parts[1]), unit.path, context) == (32, 1):
             yield context.finding("block-of-32", unit, span(node))
     facts = context.project.files.get(unit.path)
     for function in facts.functions if facts is not None else ():
@@ -630,16 +657,19 @@ def launches(unit: Unit, context: Context) -> Iterator[Finding]:
             if not function.span.start <= call.start_byte < function.span.end:
                 continue
             name = callee(unit, call)
-            if not re.match(rb"__(?:shfl|ballot|any|all)", name) or b"xor" in name:
+            if not re.match(rb"__(?:shfl|ballot|any|all)", name):
                 continue
             sync = name in SYNC_NAMES
+            masked = sync and not re.search(rb"\(\s*__activemask", unit.text(call)[:60])
+            if rows and b"xor" in name and not partial:
+                continue
             if rows:
                 yield context.finding(
                     "warp-row-mapping",
                     unit,
                     span(call),
                     action=Action.AUTO,
-                    severity=Severity.INFO if sync else None,
+                    severity=Severity.INFO if masked else None,
                 )
             elif partial and sync:
                 yield context.finding(
@@ -655,6 +685,12 @@ def _shape(text: bytes, path: str, context: Context) -> tuple[int, int] | None:
     """Threads in x, and in y times z, of a launch parameter."""
     from hipport.parse.values import evaluate
 
+    name = re.fullmatch(rb"\s*([A-Za-z_]\w*)\s*", text)
+    if name is not None:
+        facts = context.project.files.get(path)
+        for shape in facts.shapes if facts is not None else ():
+            if shape[0] == name.group(1):
+                text = b"dim3(" + shape[1] + b")"
     match = re.fullmatch(rb"\s*dim3\s*[({](.*)[)}]\s*", text, re.S)
     parts = match.group(1).split(b",") if match else [text]
     numbers = [evaluate(p, path, context.project) for p in parts]
@@ -786,6 +822,22 @@ def _mixed(unit: Unit, context: Context, function: Node) -> Iterator[Finding]:
                 and b"__shfl" in body
             ):
                 yield context.finding("reduction-start-16", unit, span(node), action=Action.AUTO)
+        elif (
+            node.type == "template_function"
+            and re.search(rb"<\s*16\s*>", unit.text(node))
+            and _is_tree(context, unit.text(node.child_by_field_name("name")))
+        ):
+            yield context.finding("reduction-start-16", unit, span(node), action=Action.AUTO)
+        elif (
+            node.type == "subscript_expression"
+            and re.search(rb"\*\s*(?:32|\w*WARP\w*)\s*\+\s*\w*lane", unit.text(node), re.I)
+            and b"warpSize" in unit.text(function)
+        ):
+            left = node.parent.child_by_field_name("left") if node.parent is not None else None
+            if left is not None and left.id == node.id:
+                yield context.finding(
+                    "tile-constant-from-warp", unit, span(node), action=Action.AUTO
+                )
         elif node.type == "array_declarator":
             declaration = node.parent
             text = unit.text(declaration) if declaration is not None else b""
@@ -804,6 +856,11 @@ def _mixed(unit: Unit, context: Context, function: Node) -> Iterator[Finding]:
                 yield from _rows_of_lanes(unit, context, function, inner)
             if (number == 32 and bounded is None) or re.search(rb"/\s*32|>>\s*5", written):
                 yield context.finding("per-warp-shared-size", unit, span(node), action=Action.AUTO)
+
+
+def _is_tree(context: Context, name: bytes) -> bool:
+    """Whether a function template of the project is a tree over its first argument."""
+    return any(f.template_params and f.space != "host" for _, f in context.project.functions(name))
 
 
 def _rows_of_lanes(unit: Unit, context: Context, function: Node, inner: Node) -> Iterator[Finding]:
