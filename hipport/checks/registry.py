@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 from hipport.checks.context import Context
-from hipport.findings import Finding
+from hipport.findings import Action, Finding, Severity
 from hipport.parse.conditions import dead_on_hip
 from hipport.parse.unit import Unit
 from hipport.source import Span
@@ -49,9 +51,11 @@ def known_slugs() -> frozenset[str]:
 def run(unit: Unit, context: Context) -> Iterator[Finding]:
     """Run every check over a unit.
 
-    Findings in branches that the file itself does not compile for HIP are left out.
+    Findings in branches that the file itself does not compile for HIP are left out. In a file with
+    code for AMD targets what it says of waves is its authors' own: reported, not rewritten.
     """
     dead = dead_on_hip(unit)
+    native = _AMD_CODE.search(unit.data) is not None
     for function in all_checks():
         try:
             found = list(function(unit, context))
@@ -69,4 +73,27 @@ def run(unit: Unit, context: Context) -> Iterator[Finding]:
             continue
         for finding in found:
             if not any(s.start <= finding.span.start < s.end for s in dead):
-                yield finding
+                yield _as_meant(finding) if native else finding
+
+
+_AMD_CODE = re.compile(
+    rb"^(?![ \t]*(?://|\*)).*(?:\b__builtin_amdgcn_(?:mov_dpp|update_dpp|ds_|mfma|wmma|readlane"
+    rb"|readfirstlane|permlane|wavefrontsize|sdot|fdot)|\b__GFX\d+__|\b__gfx\d\w*__"
+    rb"|\b__AMDGCN_WAVEFRONT_SIZE)",
+    re.MULTILINE,
+)
+_ABOUT_WAVES = ("HP30", "HP4005", "HP4020", "HP5041")
+
+
+def _as_meant(finding: Finding) -> Finding:
+    """A finding of a file that its authors wrote for AMD targets, too: theirs to change."""
+    if finding.change is None or not finding.code.startswith(_ABOUT_WAVES):
+        return finding
+    return replace(
+        finding,
+        change=None,
+        action=Action.FLAG,
+        severity=Severity.WARNING if finding.severity is Severity.ERROR else finding.severity,
+        hint="The file has code for AMD targets and was not rewritten: check what it takes a wave "
+        "to be. " + finding.hint,
+    )
