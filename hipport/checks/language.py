@@ -15,6 +15,7 @@ from hipport.parse.conditions import chains
 from hipport.parse.tokens import Kind
 from hipport.parse.types import UNSIGNED, canonical, type_of
 from hipport.parse.unit import Unit, arguments, callee
+from hipport.parse.values import evaluate
 from hipport.source import Change, Edit, Span
 
 _VECTOR = re.compile(rb"^(?:const\s+)?(?:u?(?:char|short|int|long|longlong)|float|double)([234])$")
@@ -383,4 +384,81 @@ def flushing(unit: Unit, context: Context) -> Iterator[Finding]:
         if token.kind is Kind.STRING and re.search(rb"\b\w+(?:\.\w+)*\.ftz\.", token.text):
             yield context.finding(
                 "denormals", unit, Span(token.start, token.end), what="a flushing PTX instruction"
+            )
+
+
+@check("device-selection")
+def device_order(unit: Unit, context: Context) -> Iterator[Finding]:
+    """CUDA_DEVICE_ORDER in a string."""
+    for token in unit.tokens:
+        if token.kind is Kind.STRING and token.text == b'"CUDA_DEVICE_ORDER"':
+            yield context.finding(
+                "device-selection", unit, Span(token.start, token.end), name="CUDA_DEVICE_ORDER"
+            )
+
+
+@check("cub-block-multiple")
+def transposed_blocks(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Warp-transposed loads and stores of blocks that fill no whole wavefronts."""
+    pattern = (
+        rb"Block(?:Load|Store|Exchange)\s*<\s*[^,<>]+,\s*([^,<>]+),[^;]*?"
+        rb"BLOCK_(?:LOAD|STORE)_WARP_TRANSPOSE\w*"
+    )
+    for match in re.finditer(pattern, unit.data):
+        number = evaluate(match.group(1), unit.path, context.project)
+        if number is None or number % 64:
+            yield context.finding(
+                "cub-block-multiple",
+                unit,
+                Span(match.start(), match.end()),
+                severity=Severity.INFO if number is None else None,
+                name=f"a block of {match.group(1).strip().decode('utf-8', 'replace')}",
+            )
+
+
+@check("fp8-format")
+def fp8_limit(unit: Unit, context: Context) -> Iterator[Finding]:
+    """The largest e4m3 value as a number in files about 8-bit floats."""
+    if not re.search(rb"fp8|e4m3|float8", unit.data, re.I):
+        return
+    for token in unit.code_tokens:
+        if token.kind is Kind.NUMBER and re.fullmatch(rb"448(?:\.0*)?[fF]?", token.text):
+            yield context.finding(
+                "fp8-format", unit, Span(token.start, token.end), name="the limit 448"
+            )
+
+
+@check("memcpy-sync-semantics")
+def pageable_copies(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Asynchronous copies from or to memory of the C++ heap."""
+    for call in unit.calls(b"cudaMemcpyAsync", b"cudaMemcpy2DAsync"):
+        if any(re.search(rb"\.data\(\)|^&|\bnew\b", unit.text(a)) for a in arguments(call)[:2]):
+            yield context.finding(
+                "memcpy-sync-semantics", unit, _span(call), name="cudaMemcpyAsync"
+            )
+
+
+@check("rdc-cross-unit")
+def across_units(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Device variables and functions that another translation unit defines."""
+    for match in re.finditer(
+        rb"^[ \t]*extern\s+(?:__device__|__constant__|__managed__)\b[^;()]*;", unit.data, re.M
+    ):
+        yield context.finding(
+            "rdc-cross-unit",
+            unit,
+            Span(match.start(), match.end()),
+            what="a device variable of another file",
+        )
+    facts = context.project.files.get(unit.path)
+    for function in facts.functions if facts is not None else ():
+        if function.is_definition or function.space != "device":
+            continue
+        if not any(f.is_definition for _, f in context.project.functions(function.name)):
+            yield context.finding(
+                "rdc-cross-unit",
+                unit,
+                unit.source.line_span(function.line),
+                what=f"the device function {function.name.decode('utf-8', 'replace')}, "
+                "which is defined nowhere in the project",
             )

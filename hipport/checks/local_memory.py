@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from tree_sitter import Node
 
 from hipport.checks.context import Context
 from hipport.checks.registry import check
+from hipport.checks.scopes import enclosing_function
 from hipport.findings import Finding, Severity
 from hipport.parse.calls import find_calls
 from hipport.parse.unit import Unit
@@ -102,6 +104,8 @@ def _launches(unit: Unit, context: Context) -> Iterator[Finding]:
         if len(parts) < 3:
             continue
         value = evaluate(unit.text(parts[2]), unit.path, context.project)
+        if value is None:
+            value = _local_value(unit, context, node, unit.text(parts[2]))
         if value is not None and value > LDS_BYTES:
             yield context.finding(
                 "lds-limit",
@@ -110,3 +114,12 @@ def _launches(unit: Unit, context: Context) -> Iterator[Finding]:
                 what=f"{value} bytes of dynamic shared memory",
                 where=_targets(value),
             )
+
+
+def _local_value(unit: Unit, context: Context, node: Node, name: bytes) -> int | None:
+    """The value of a local variable that is set once in the function around a launch."""
+    function = enclosing_function(node)
+    if function is None or re.fullmatch(rb"[A-Za-z_]\w*", name) is None:
+        return None
+    found = re.findall(rb"\b" + re.escape(name) + rb"\s*=(?!=)\s*([^;]+);", unit.text(function))
+    return evaluate(found[0], unit.path, context.project) if len(found) == 1 else None

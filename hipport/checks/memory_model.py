@@ -274,7 +274,7 @@ def grid_total_threads(unit: Unit, context: Context) -> Iterator[Finding]:
                     what=f"{grid} blocks of {block} threads are {grid * block} work-items",
                 )
             continue
-        if _narrowed_from_wide(unit, parts[0]):
+        if _narrowed_from_wide(unit, parts[0]) or type_of(unit, parts[0]) in _WIDE:
             yield context.finding(
                 "grid-total-threads",
                 unit,
@@ -283,6 +283,9 @@ def grid_total_threads(unit: Unit, context: Context) -> Iterator[Finding]:
                 confidence=Confidence.LOW,
                 what="the number of blocks comes from a 64-bit count",
             )
+
+
+_WIDE = ("long", "ulong", "longlong", "ulonglong")
 
 
 def _strip_cast(text: bytes) -> bytes:

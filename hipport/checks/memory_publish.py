@@ -10,7 +10,7 @@ from tree_sitter import Node
 from hipport.checks.context import Context
 from hipport.checks.registry import check
 from hipport.checks.scopes import head, on_device
-from hipport.findings import Finding
+from hipport.findings import Finding, Severity
 from hipport.parse.calls import find_calls
 from hipport.parse.cuda import walk
 from hipport.parse.types import type_of
@@ -40,6 +40,9 @@ def publish(unit: Unit, context: Context) -> Iterator[Finding]:
         for node in walk(body):
             if node.type in ("assignment_expression", "update_expression"):
                 left = node.child_by_field_name("left") or node.child_by_field_name("argument")
+                right = node.child_by_field_name("right")
+                if right is not None and b"atomic" in unit.text(right):
+                    continue
                 if left is not None and _is_memory(unit, left, shared):
                     stored = node
             elif node.type == "call_expression":
@@ -106,10 +109,14 @@ def float_atomics(unit: Unit, context: Context) -> Iterator[Finding]:
         if kind not in ("float*", "double*"):
             continue
         if name in (b"atomicMax", b"atomicMin"):
-            if context.rocm < (6, 0):
-                yield context.finding(
-                    "atomic-minmax-float", unit, _span(call), name=name.decode(), kind=kind[:-1]
-                )
+            yield context.finding(
+                "atomic-minmax-float",
+                unit,
+                _span(call),
+                name=name.decode(),
+                kind=kind[:-1],
+                severity=None if context.rocm < (6, 0) else Severity.INFO,
+            )
         elif fine in (b"cudaMallocManaged", b"__managed__") or (
             fine is not None and name == b"unsafeAtomicAdd"
         ):

@@ -67,7 +67,7 @@ def _slug(token: Token, before: bytes, after: bytes, triggers: _Triggers) -> str
         if token.text.startswith(prefix) and (
             prefix[-1:].isupper()
             or prefix.startswith((b"__", b"cusolver", b"CU"))
-            or re.match(rb"[A-Z_][A-Za-z]", token.text[len(prefix) :])
+            or re.match(rb"[A-Z]", token.text[len(prefix) :])
         ):
             return slug
     return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hipport.checks.context import Context
 from hipport.checks.registry import check
-from hipport.findings import Finding
+from hipport.findings import Action, Finding, Severity
 from hipport.parse.calls import TokenCall, find_calls
 from hipport.parse.facts import OwnName
 from hipport.parse.tokens import Kind
@@ -86,7 +86,7 @@ def symbol_argument(unit: Unit, context: Context) -> Iterator[Finding]:
         )
 
 
-@check("smem-optin-attribute")
+@check("smem-optin-attribute", "runtime-overloads")
 def function_argument(unit: Unit, context: Context) -> Iterator[Finding]:
     """Kernels handed to calls that want ``const void*`` in HIP."""
     if unit.source.path.suffix == ".c":
@@ -104,14 +104,22 @@ def function_argument(unit: Unit, context: Context) -> Iterator[Finding]:
             priority=10,
             label="smem-optin-attribute",
         )
-        yield context.finding(
-            "smem-optin-attribute",
-            unit,
-            Span(call.name.start, call.name.end),
-            change=change,
-            call=call.name.text.decode(),
-            kernel=text.decode("utf-8", "replace"),
-        )
+        place = Span(call.name.start, call.name.end)
+        kernel = text.decode("utf-8", "replace")
+        name = call.name.text.decode()
+        if name == "cudaFuncSetAttribute":
+            yield context.finding(
+                "smem-optin-attribute", unit, place, change=change, call=name, kernel=kernel
+            )
+        else:
+            yield context.finding(
+                "runtime-overloads",
+                unit,
+                place,
+                change=change,
+                call=f"{name} with '{kernel}'",
+                instead="a cast to const void*",
+            )
 
 
 _TYPED_POINTER = {b"cudaMallocPitch": 0, b"cudaHostAlloc": 0}
@@ -134,6 +142,19 @@ def overloads(unit: Unit, context: Context) -> Iterator[Finding]:
                 change=change,
                 call="cudaEventCreate(event, flags)",
                 instead="hipEventCreateWithFlags",
+            )
+    for call in _calls(unit, context, {b"cudaMallocHost": 0}):
+        if call.arguments and not re.match(
+            rb"\(\s*void|reinterpret_cast\s*<\s*void", unit.source.text(call.arguments[0])
+        ):
+            yield context.finding(
+                "runtime-overloads",
+                unit,
+                Span(call.name.start, call.name.end),
+                action=Action.AUTO,
+                severity=Severity.INFO,
+                call="cudaMallocHost with a typed pointer",
+                instead="hipHostMalloc",
             )
     if context.rocm >= (6, 0) or unit.source.path.suffix == ".c":
         return

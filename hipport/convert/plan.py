@@ -11,6 +11,7 @@ from dataclasses import replace
 from hipport.checks import registry
 from hipport.checks.context import Context
 from hipport.convert import includes
+from hipport.convert.embedded import cpp_strings
 from hipport.convert.names import OwnUse, header_changes, name_changes, namespace_changes
 from hipport.findings import Action, Finding, Severity
 from hipport.parse.tokens import Kind
@@ -120,6 +121,11 @@ def _plan(source: SourceFile, context: Context) -> FilePlan:
             changes.append(item)
     changes.extend(namespace_changes(unit, context))
     changes.extend(header_changes(unit, context))
+    for inner in cpp_strings(unit, context):
+        if isinstance(inner, Finding):
+            findings.append(inner)
+        else:
+            changes.append(inner)
     findings.extend(_own_name_notes(own, unit, context))
 
     edits, findings, accepted = compose(len(source.data), context, findings, changes)

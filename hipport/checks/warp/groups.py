@@ -93,7 +93,8 @@ def groups(unit: Unit, context: Context) -> Iterator[Finding]:
         elif (
             token.text == b"coalesced_threads"
             and i + 1 < len(tokens)
-            and (tokens[i + 1].text == b"(")
+            and tokens[i + 1].text == b"("
+            and (scope in _GROUP_SCOPES or before in (b"=", b"return", b"(", b","))
         ):
             yield context.finding("cg-coalesced-width", unit, _span(token, token))
         elif token.text in _MISSING and scope in _GROUP_SCOPES:

@@ -20,6 +20,7 @@ from hipport.checks.warp.lanes import (
     value,
 )
 from hipport.findings import Action, Finding, Severity
+from hipport.parse.conditions import chains
 from hipport.parse.cuda import walk
 from hipport.parse.unit import Unit, arguments, callee
 from hipport.source import Change, Edit, Span
@@ -730,6 +731,42 @@ def host_guard(unit: Unit, context: Context) -> Iterator[Finding]:
                 yield context.finding("runtime-warpsize-guard", unit, span(node))
 
 
+_PASS_MACROS = frozenset(
+    {b"__GFX9__", b"__GFX8__", b"__GFX10__", b"__GFX11__", b"__GFX12__", b"__AMDGCN_WAVEFRONT_SIZE",
+     b"__AMDGCN_WAVEFRONT_SIZE__"}
+)  # fmt: skip
+_WIDTH = re.compile(rb"#[ \t]*define[ \t]+(\w+)[ \t]+(?:32|64)\b|\b(\w+)\s*=\s*(?:32|64)\s*;")
+
+
+@check("host-device-width")
+def width_by_pass(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Widths defined under macros that only one compilation pass has."""
+    if unit.identifiers.isdisjoint(_PASS_MACROS):
+        return
+    for chain in chains(unit):
+        if not any(
+            b.condition is not None and b.condition.names() & _PASS_MACROS for b in chain.branches
+        ):
+            continue
+        for branch in chain.branches[:1]:
+            for match in _WIDTH.finditer(unit.source.text(branch.body)):
+                at = branch.body.start + match.start()
+                name = (match.group(1) or match.group(2)).decode("utf-8", "replace")
+                yield context.finding(
+                    "host-device-width", unit, Span(at, at + len(match.group())), name=name
+                )
+    for token in unit.code_tokens:
+        if token.text in _PASS_MACROS and not _in_condition(unit, token.start):
+            yield context.finding(
+                "host-device-width", unit, Span(token.start, token.end), name=token.text.decode()
+            )
+
+
+def _in_condition(unit: Unit, at: int) -> bool:
+    line = unit.source.text(unit.source.line_span(unit.line(at)))
+    return re.match(rb"\s*#\s*(?:if|ifdef|ifndef|elif|elifdef)\b", line) is not None
+
+
 @check(
     "warpsize-constexpr", "warp-size-constant", "reduction-start-16", "per-warp-shared-size",
     "tile-constant-from-warp",
@@ -906,7 +943,7 @@ def _constants(unit: Unit, context: Context) -> Iterator[Finding]:
         at = unit.source.line_span(line)
         place = unit.data.find(name, at.start, at.end)
         where = Span(max(place, at.start), max(place, at.start) + len(name))
-        if number == 32:
+        if number == 32 and b"warpSize" in unit.identifiers:
             yield context.finding(
                 "warp-size-constant",
                 unit,
