@@ -138,11 +138,13 @@ static int run(const Entry& e, const char* input, const char* output, int repeat
   std::vector<void*> device(arguments, nullptr);
   std::vector<void*> pointers(arguments, nullptr);
   for (size_t i = 0; i < arguments; ++i) {
-    const char kind = static_cast<char>(blocks[1 + 2 * i].at(0));
-    Bytes& data = blocks[2 + 2 * i];
-    if (e.sizes[i] != (kind == 's' ? data.size() : sizeof(void*)))
+    const bool scalar = static_cast<char>(blocks[1 + 2 * i].at(0)) == 's';
+    if (e.sizes[i] != (scalar ? blocks[2 + 2 * i].size() : sizeof(void*)))
       stop(2, e.name, "an argument's size differs from what the kernel takes");
-    if (kind == 's') {
+  }
+  for (size_t i = 0; i < arguments; ++i) {
+    Bytes& data = blocks[2 + 2 * i];
+    if (static_cast<char>(blocks[1 + 2 * i].at(0)) == 's') {
       pointers[i] = data.data();
     } else {
       check(HARNESS(Malloc)(&device[i], data.empty() ? 1 : data.size()), "allocation");

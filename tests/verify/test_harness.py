@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -96,44 +97,68 @@ def test_damaged_outputs_are_refused(spec, change, message):
         harness.decode_output(spec, change(raw))
 
 
-def test_program_builds_for_amd_and_says_what_is_missing(spec, tmp_path):
-    """Without a GPU the built program must refuse in one line, with the status for it."""
-    text = tmp_path / "harness.hip"
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """The program for SPEC, built for AMD."""
+    folder = tmp_path_factory.mktemp("harness")
+    (folder / "k.toml").write_text(SPEC)
+    (folder / "k.hip").write_text(SOURCE)
+    spec = load_specs(folder / "k.toml")[0]
+    text = folder / "harness.hip"
     text.write_text(harness.generate(spec.source, [spec]))
-    program = tmp_path / "harness"
-    command = ["hipcc", "--offload-arch=gfx90a", "-O1", "-w", "-o", str(program), str(text)]
     assert shutil.which("hipcc"), "the Debian package hipcc is needed"
+    command = ["hipcc", "--offload-arch=gfx90a", "-O1", "-w", "-o", folder / "harness", text]
     # hipcc drives nvcc where it finds one, unless told otherwise.
     environment = {**os.environ, "HIP_PLATFORM": "amd"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
-    usage = subprocess.run([str(program)], capture_output=True, text=True)
-    assert usage.returncode == 2
-    assert "0 scale" in usage.stderr
-    assert "libamdhip64" in subprocess.run(["ldd", program], capture_output=True, text=True).stdout
-    start = tmp_path / "in"
-    start.write_bytes(harness.encode_input(spec, spec.data()))
+    return folder / "harness"
 
-    def run(file: Path) -> subprocess.CompletedProcess[str]:
-        words = [str(program), "0", str(file), str(tmp_path / "out")]
-        return subprocess.run(words, capture_output=True, text=True)
 
-    missing = run(tmp_path / "none")
+def launch(program: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+
+
+def test_program_is_built_for_amd_and_lists_its_kernels(program):
+    linked = subprocess.run(["ldd", program], capture_output=True, text=True).stdout
+    assert "libamdhip64" in linked
+    usage = launch(program)
+    assert (usage.returncode, usage.stderr.splitlines()[1:]) == (2, ["  0 scale"])
+    assert launch(program, 1, "in", "out").returncode == 2
+
+
+def test_bad_input_files_are_refused(program, spec, tmp_path):
+    raw = harness.encode_input(spec, spec.data())
+    missing = launch(program, 0, tmp_path / "none", tmp_path / "out")
     assert (missing.returncode, missing.stderr) == (
         2,
         f"harness: {tmp_path / 'none'}: cannot be opened\n",
     )
-    (tmp_path / "short").write_bytes(start.read_bytes()[:-3])
-    short = run(tmp_path / "short")
-    assert short.returncode == 2
-    assert "ends early" in short.stderr
+    for text, message in ((raw[:-3], "ends early"), (b"XX" + raw, "is no input file")):
+        (tmp_path / "in").write_bytes(text)
+        done = launch(program, 0, tmp_path / "in", tmp_path / "out")
+        assert done.returncode == 2
+        assert message in done.stderr
 
 
-def test_wrong_argument_size_is_refused_before_the_launch(spec, tmp_path):
+def test_wrong_argument_size_is_refused_before_anything_is_launched(program, tmp_path):
     changed = SPEC.replace('{ name = "n", dtype = "int32"', '{ name = "n", dtype = "int64"')
     (tmp_path / "other.toml").write_text(changed)
     other = load_specs(tmp_path / "other.toml")[0]
-    assert len(harness.encode_input(other, other.data())) == 4 + len(
-        harness.encode_input(spec, spec.data())
-    )
-    assert "an argument's size differs" in harness.generate(spec.source, [spec])
+    (tmp_path / "in").write_bytes(harness.encode_input(other, other.data()))
+    done = launch(program, 0, tmp_path / "in", tmp_path / "out")
+    assert done.returncode == 2
+    assert "scale: an argument's size differs" in done.stderr
+
+
+def test_a_machine_without_the_gpu_gets_one_clear_line(program, spec, tmp_path):
+    data = spec.data()
+    (tmp_path / "in").write_bytes(harness.encode_input(spec, data))
+    done = launch(program, 0, tmp_path / "in", tmp_path / "out")
+    if done.returncode == 0:  # there is an AMD GPU: then it must compute
+        (out,) = harness.decode_output(spec, (tmp_path / "out").read_bytes())
+        np.testing.assert_allclose(out["y"], data["x"] + 1.5)
+        return
+    assert done.returncode == 3
+    assert re.fullmatch(r"harness: \w+: hipError\w+.*\n|harness: .*GPU.*\n", done.stderr)
+    assert not (tmp_path / "out").exists()
