@@ -1,9 +1,9 @@
 """Every rule's fixtures: the positive is reported, the look-alike is not.
 
-The leading comments of a fixture say what is right: ``expect: SLUG line N``, ``silent: SLUG line N``
-(without a line: anywhere in the file), ``must: TEXT`` and ``mustnot: TEXT`` (``|`` between
-alternatives) for the default conversion. ``fixtures/rules/PENDING.txt`` lists, one a line, the
-fixtures whose rule is not there yet; a listed fixture that has become right fails the test too.
+The leading comments of a fixture say what is right: ``expect: SLUG line N`` and
+``silent: SLUG line N`` (without a line: anywhere in the file), ``must: TEXT`` and ``mustnot: TEXT``
+(``|`` between alternatives) for the default conversion. ``fixtures/rules/PENDING.txt`` lists, one a
+line, the fixtures whose rule is not there yet; a listed fixture that has become right fails too.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from hipport.api import Mode, Options, check_paths, convert_paths
+from hipport.api import Options, check_paths
 from hipport.report import json_report
+from tests.support import Planned, plan
 
 RULES = Path(__file__).resolve().parents[2] / "fixtures" / "rules"
 PENDING = RULES / "PENDING.txt"
 CASES = RULES.parents[2] / "shared" / "cases"
 
 GRAMMAR = re.compile(r"^\s*(?://|#)\s*(?P<kind>expect|silent|must|mustnot):\s*(?P<rest>.*?)\s*$")
-OLD_VERSIONS = {"sync-builtin-missing": "6.1"}
+NEWEST = "10.0"
+OLD_VERSIONS = {"sync-builtin-missing": "6.1", "integer-intrinsic-bugs": "6.1"}
 """Classes that only a conversion for an older ROCm meets."""
 
 
@@ -55,25 +57,16 @@ def claims(path: Path) -> Claims:
     return found
 
 
-def reported(path: Path) -> set[tuple[str, int]]:
-    """Slugs and lines of the JSON report on one file."""
-    rocm = OLD_VERSIONS.get(path.parent.name)
-    report = check_paths([path], Options(jobs=1, rocm=rocm))
-    data = json.loads(json_report.render(report))
-    return {(f["slug"], f["line"]) for f in data["findings"]}
-
-
-def converted(path: Path) -> str:
-    """The default conversion of one file."""
-    report = convert_paths([path], Options(jobs=1), mode=Mode.PLAN)
-    (plan,) = report.files
-    data = path.read_bytes() if plan.output is None else plan.output
-    return data.decode("utf-8", "surrogateescape")
+def planned(path: Path) -> Planned:
+    """The plan of one file as a project of its own."""
+    rocm = OLD_VERSIONS.get(path.parent.name, NEWEST)
+    return plan({path.name: path.read_bytes()}, Options(rocm=rocm))
 
 
 def deviations(path: Path) -> list[str]:
     """What a file claims and hipport does not do."""
-    said, found = claims(path), reported(path)
+    said, result = claims(path), planned(path)
+    found = {(f.slug, f.line) for f in result.plans[path.name].findings}
     slugs = {slug for slug, _ in found}
     wrong = []
     for slug, line in said.expect:
@@ -84,7 +77,7 @@ def deviations(path: Path) -> list[str]:
             at = sorted(n for s, n in found if s == slug)
             wrong.append(f"{slug} is reported on {line or at}, and must not be")
     if said.must or said.mustnot:
-        text = converted(path)
+        text = result.text(path.name)
         wrong += [f"no {m!r}" for m in said.must if not any(x in text for x in m.split("|"))]
         wrong += [f"still {m!r}" for m in said.mustnot if any(x in text for x in m.split("|"))]
     return wrong
@@ -116,6 +109,18 @@ def test_fixture(path: Path) -> None:
         assert not wrong, "; ".join(wrong)
 
 
+def test_report_says_the_same_as_the_plan() -> None:
+    folder = RULES / "fp8-format"
+    files = [folder / "positive.cu", folder / "lookalike.cu"]
+    report = check_paths(files, Options(jobs=1, rocm=NEWEST))
+    data = json.loads(json_report.render(report))
+    for path in files:
+        told = {
+            (f["slug"], f["line"]) for f in data["findings"] if Path(f["path"]).name == path.name
+        }
+        assert told == {(f.slug, f.line) for f in planned(path).plans[path.name].findings}
+
+
 def test_each_rule_has_both_kinds() -> None:
     names = {name(p) for p in fixtures()}
     slugs = {n.split("/")[0] for n in names}
@@ -136,7 +141,9 @@ def test_pending_names_fixtures() -> None:
     assert pending() <= {name(p) for p in fixtures()}
 
 
-@pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases lie beside a development tree only")
+@pytest.mark.skipif(
+    not CASES.is_dir(), reason="the shared cases lie beside a development tree only"
+)
 @pytest.mark.parametrize(
     "path", sorted(CASES.glob("*.cu")) if CASES.is_dir() else [], ids=lambda p: p.stem
 )
