@@ -12,6 +12,7 @@ from hipport.checks.registry import check
 from hipport.checks.scopes import enclosing_function, on_device
 from hipport.findings import Action, Finding, Severity
 from hipport.parse.calls import find_calls
+from hipport.parse.tokens import Token
 from hipport.parse.unit import Unit, arguments
 from hipport.source import Change, Edit, Span
 
@@ -264,13 +265,14 @@ def capture(unit: Unit, context: Context) -> Iterator[Finding]:
     """Calls between the begin and the end of a capture that HIP 7 refuses."""
     if b"cudaStreamBeginCapture" not in unit.identifiers:
         return
-    inside = False
+    begin: Token | None = None
     for token in unit.code_tokens:
         if token.text == b"cudaStreamBeginCapture":
-            inside = True
+            begin = token
         elif token.text == b"cudaStreamEndCapture":
-            inside = False
-        elif inside and token.text in _IN_CAPTURE:
-            yield context.finding(
-                "graph-capture", unit, Span(token.start, token.end), name=token.text.decode()
-            )
+            begin = None
+        elif begin is not None and token.text in _IN_CAPTURE:
+            for place in (begin, token):
+                yield context.finding(
+                    "graph-capture", unit, Span(place.start, place.end), name=token.text.decode()
+                )

@@ -12,7 +12,7 @@ from hipport.checks.registry import check
 from hipport.checks.scopes import on_device
 from hipport.findings import Action, Finding, Severity
 from hipport.parse.conditions import chains
-from hipport.parse.tokens import Kind
+from hipport.parse.tokens import Kind, Token
 from hipport.parse.types import UNSIGNED, canonical, type_of
 from hipport.parse.unit import Unit, arguments, callee
 from hipport.parse.values import evaluate
@@ -325,7 +325,7 @@ def tensorflow_guard(unit: Unit, context: Context) -> Iterator[Finding]:
             yield context.finding("tf-custom-op", unit, Span(token.start, token.end), change=change)
 
 
-def _widen(tokens: tuple) -> tuple[Edit, ...]:  # type: ignore[type-arg]
+def _widen(tokens: tuple[Token, ...]) -> tuple[Edit, ...]:
     for i, token in enumerate(tokens):
         if token.text != b"GOOGLE_CUDA":
             continue
@@ -419,10 +419,13 @@ def transposed_blocks(unit: Unit, context: Context) -> Iterator[Finding]:
 @check("fp8-format")
 def fp8_limit(unit: Unit, context: Context) -> Iterator[Finding]:
     """The largest e4m3 value as a number in files about 8-bit floats."""
-    if not re.search(rb"fp8|e4m3|float8", unit.data, re.I):
+    if not any(re.search(rb"fp8|e4m3|float8", n, re.I) for n in unit.identifiers):
         return
     for token in unit.code_tokens:
-        if token.kind is Kind.NUMBER and re.fullmatch(rb"448(?:\.0*)?[fF]?", token.text):
+        if token.kind is not Kind.NUMBER or not re.fullmatch(rb"448(?:\.0*)?[fF]?", token.text):
+            continue
+        line = unit.source.text(unit.source.line_span(unit.line(token.start)))
+        if re.search(rb"fp8|e4m3|float8|max|limit|clamp|scale", line, re.I):
             yield context.finding(
                 "fp8-format", unit, Span(token.start, token.end), name="the limit 448"
             )

@@ -9,10 +9,11 @@ from tree_sitter import Node
 
 from hipport.checks.context import Context
 from hipport.checks.registry import check
-from hipport.checks.scopes import head, on_device
+from hipport.checks.scopes import enclosing_function, head, on_device
 from hipport.findings import Finding, Severity
 from hipport.parse.calls import find_calls
 from hipport.parse.cuda import walk
+from hipport.parse.facts import FunctionFact
 from hipport.parse.types import type_of
 from hipport.parse.unit import Unit, arguments, callee
 from hipport.parse.values import SIZES, evaluate
@@ -81,7 +82,12 @@ def _is_memory(unit: Unit, left: Node, shared: frozenset[bytes]) -> bool:
         kind = type_of(unit, base)
         declared = base is not None and base.type == "identifier"
         return not (declared and kind is None) or b"->" in text
-    return left.type == "pointer_expression" or (left.type == "field_expression" and b"->" in text)
+    if left.type == "pointer_expression":
+        return True
+    if left.type != "field_expression":
+        return False
+    base = left.child_by_field_name("argument")
+    return b"->" in text or (base is not None and base.type == "subscript_expression")
 
 
 @check("cooperative-residency")
@@ -117,9 +123,7 @@ def float_atomics(unit: Unit, context: Context) -> Iterator[Finding]:
                 kind=kind[:-1],
                 severity=None if context.rocm < (6, 0) else Severity.INFO,
             )
-        elif fine in (b"cudaMallocManaged", b"__managed__") or (
-            fine is not None and name == b"unsafeAtomicAdd"
-        ):
+        elif fine is not None and _may_point_to(unit, context, call, listed[0], _MANAGED):
             yield context.finding(
                 "fp-atomics-fine-grained",
                 unit,
@@ -191,7 +195,7 @@ def argument_size(unit: Unit, context: Context) -> Iterator[Finding]:
                 )
 
 
-def _kernels(unit: Unit, context: Context):  # type: ignore[no-untyped-def]
+def _kernels(unit: Unit, context: Context) -> Iterator[tuple[str, FunctionFact]]:
     facts = context.project.files.get(unit.path)
     for function in facts.functions if facts is not None else ():
         if function.space == "global" and function.is_definition:
@@ -243,3 +247,91 @@ def _threads(text: bytes, unit: Unit, context: Context) -> int | None:
             return None
         total *= value
     return total
+
+
+_MANAGED = re.compile(
+    rb"cuda(?:MallocManaged|HostAlloc|MallocHost)\s*\(\s*(?:\(\s*void\s*\*\s*\*\s*\)\s*)?&\s*(\w+)"
+)
+_MAPPED = re.compile(
+    rb"cuda(?:HostGetDevicePointer|HostAlloc)\s*\(\s*(?:\(\s*void\s*\*\s*\*\s*\)\s*)?&\s*(\w+)"
+)
+_RISKY_ATOMICS = (
+    b"atomicMin", b"atomicMax", b"atomicCAS", b"atomicSub", b"atomicAnd", b"atomicOr",
+    b"atomicXor", b"atomicExch", b"atomicInc", b"atomicDec",
+)  # fmt: skip
+
+
+def _may_point_to(
+    unit: Unit, context: Context, call: Node, target: Node, allocated: re.Pattern[bytes]
+) -> bool:
+    """Whether an atomic's target is a kernel parameter that gets memory of such an allocation.
+
+    Without a launch of the kernel in the file nothing is known, which counts as no.
+    """
+    names = set(allocated.findall(unit.data))
+    function = enclosing_function(call)
+    facts = context.project.files.get(unit.path)
+    if not names or function is None or facts is None:
+        return False
+    words = set(re.findall(rb"[A-Za-z_]\w*", unit.text(target)))
+    for fact in facts.functions:
+        if not fact.span.start <= call.start_byte < fact.span.end:
+            continue
+        places = [i for i, (_, name) in enumerate(fact.params) if name in words]
+        for syntax in unit.nodes.get("kernel_call_syntax", ()):
+            launch = syntax.parent
+            if launch is None or fact.name not in unit.text(launch).split(b"<<<")[0]:
+                continue
+            listed = arguments(launch)
+            if any(p < len(listed) and unit.text(listed[p]) in names for p in places):
+                return True
+    return False
+
+
+@check("host-memory-atomics")
+def host_memory(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Atomics other than addition on mapped host memory."""
+    if b"Mapped" not in unit.data:
+        return
+    for call in unit.calls(*_RISKY_ATOMICS):
+        listed = arguments(call)
+        if listed and _may_point_to(unit, context, call, listed[0], _MAPPED):
+            for match in re.finditer(rb"cudaHost(?:Alloc|Register)Mapped", unit.data):
+                yield context.finding(
+                    "host-memory-atomics",
+                    unit,
+                    Span(match.start(), match.end()),
+                    name=match.group().decode(),
+                )
+            yield context.finding(
+                "host-memory-atomics", unit, _span(call), name=callee(unit, call).decode()
+            )
+            return
+
+
+@check("register-budget")
+def without_bounds(unit: Unit, context: Context) -> Iterator[Finding]:
+    """Kernels with large local arrays that state no bound, though every launch is smaller."""
+    facts = context.project.files.get(unit.path)
+    for function in facts.functions if facts is not None else ():
+        if function.space != "global" or not function.is_definition:
+            continue
+        text = unit.data[function.span.start : function.span.end]
+        if b"__launch_bounds__" in text:
+            continue
+        sizes = [
+            evaluate(m, unit.path, context.project)
+            for m in re.findall(rb"^\s*(?:float|double|int)\s+\w+\s*\[([^\]]+)\]\s*;", text, re.M)
+        ]
+        launches = context.project.launches(function.name)
+        blocks = [_threads(launch.block, unit, context) for _, launch in launches]
+        if not blocks or any(b is None or b >= 1024 for b in blocks):
+            continue
+        if any(size is not None and size >= 64 for size in sizes):
+            yield context.finding(
+                "register-budget",
+                unit,
+                unit.source.line_span(function.line),
+                severity=Severity.INFO,
+                what=f"{function.name.decode('utf-8', 'replace')} keeps much in registers",
+            )

@@ -144,9 +144,9 @@ def overloads(unit: Unit, context: Context) -> Iterator[Finding]:
                 instead="hipEventCreateWithFlags",
             )
     for call in _calls(unit, context, {b"cudaMallocHost": 0}):
-        if call.arguments and not re.match(
-            rb"\(\s*void|reinterpret_cast\s*<\s*void", unit.source.text(call.arguments[0])
-        ):
+        text = unit.source.text(call.arguments[0]) if call.arguments else b"(void"
+        typed = re.search(rb"void\s*\*\s*\*\s*" + re.escape(text.lstrip(b"&")) + rb"\b", unit.data)
+        if typed is None and not re.match(rb"\(\s*void|reinterpret_cast\s*<\s*void", text):
             yield context.finding(
                 "runtime-overloads",
                 unit,

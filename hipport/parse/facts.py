@@ -249,6 +249,7 @@ _CONSTANT = re.compile(
     rb"(?:std::)?[A-Za-z_]\w*[ \t]+(?:const[ \t]+|constexpr[ \t]+)*([A-Za-z_]\w*)"
     rb"[ \t]*(?:=[ \t]*([^;,{}]+)|\{[ \t]*([^;{}]*)\})[ \t]*[;,]",
 )
+_FURTHER = re.compile(rb"\s*([A-Za-z_]\w*)\s*=\s*([^;,{}]+)\s*[;,]")
 _STATIC_FIRST = re.compile(
     rb"\b(constexpr|const)\b[ \t]+([A-Za-z_]\w*)[ \t]*=[ \t]*([^;,{}]+)[ \t]*[;,]"
 )
@@ -289,7 +290,13 @@ def _constants(data: bytes, source: SourceFile) -> list[Constant]:
     for match in _CONSTANT.finditer(data):
         value = match.group(3) if match.group(3) is not None else match.group(4)
         line = source.line_col(match.start(2))[0]
-        found.append(Constant(match.group(2), value.strip(), line, match.group(1).decode()))
+        kind = match.group(1).decode()
+        found.append(Constant(match.group(2), value.strip(), line, kind))
+        at = match.end()
+        while data[at - 1 : at] == b"," and (more := _FURTHER.match(data, at)) is not None:
+            line = source.line_col(more.start(1))[0]
+            found.append(Constant(more.group(1), more.group(2).strip(), line, kind))
+            at = more.end()
     for match in _STATIC_FIRST.finditer(data):
         line = source.line_col(match.start(2))[0]
         found.append(

@@ -156,7 +156,7 @@ class Function:
         self.wrappers = ballot_wrappers(unit, context)
         self.defs: dict[bytes, list[bytes]] = {}
         for match in re.finditer(
-            rb"\b([A-Za-z_]\w*)\s*(?:=(?!=)|\()\s*([^;{}]*?)\s*(?=[;{}]|,\s*\*?[A-Za-z_]\w*\s*=)",
+            rb"\b([A-Za-z_]\w*)\s*(?<![=!<>+*/%&|^-])=(?!=)\s*([^;{}]*?)\s*(?=[;{}]|,\s*\*?[A-Za-z_]\w*\s*=)",
             self.text,
         ):
             self.defs.setdefault(match.group(1), []).append(match.group(2))
