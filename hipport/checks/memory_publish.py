@@ -181,16 +181,16 @@ def argument_size(unit: Unit, context: Context) -> Iterator[Finding]:
     for path, function in _kernels(unit, context):
         if path != unit.path:
             continue
-        for kind, name in function.params:
+        for kind, parameter in function.params:
             plain = kind.replace(b"const", b"").replace(b"struct", b"").strip()
             size = sizes.get(plain, 0)
             if size > _ARGUMENT_BYTES:
-                at = unit.data.find(name, function.span.start)
+                at = unit.data.find(parameter, function.span.start)
                 yield context.finding(
                     "kernel-argument-size",
                     unit,
-                    Span(at, at + len(name)),
-                    name=name.decode("utf-8", "replace"),
+                    Span(at, at + len(parameter)),
+                    name=parameter.decode("utf-8", "replace"),
                     size=size,
                 )
 

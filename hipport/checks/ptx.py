@@ -23,7 +23,7 @@ _PTX_WORD = re.compile(
     r"(?:[usbf](?:8|16|32|64)|pred|b128|sync|cta|gl|gpu|sys|L[12]|aligned|async|all|f16x2|bf16x2"
     r"|global|shared|arrive|red|x[124]|m\d+n\d+k\d+|wait|commit_group|wait_group|wait_all|inc|dec)\b"
     r"|%+(?:laneid|lanemask_\w+|warpid|smid|clock|globaltimer|tid|ntid|ctaid|nctaid)\b"
-    r"|(?:^|[;\s])(?:trap|brkpt|exit)\s*;",
+    r"|(?:^|[;\s])(?:trap|brkpt|exit)\s*;|(?:^|[;\s])(?:fence|membar|discard|prefetch|griddepcontrol)\.\w",
     re.M,
 )
 _AMD = re.compile(
