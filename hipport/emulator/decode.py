@@ -213,6 +213,13 @@ def decode(code: bytes, offset: int, address: int, arch: str, target: str = "") 
         word = int.from_bytes(code[offset : offset + 4], "little")
         if target == "gfx90a" and word >> 26 == 0x38 and word >> 18 & 0x7F in (0x3E, 0x3F):
             return Inst(address, 8, "buffer_wbinvl1", "MUBUF", "", None)
+        number = word >> 16 & 0x7F
+        if target == "gfx90a" and word >> 23 == 0x1A7 and ("VOP3P", number) in _GFX90A:
+            # The tables lack this opcode; its fields are those of every matrix instruction.
+            like = (word & ~(0x7F << 16) | 0x4D << 16).to_bytes(4, "little")
+            patched = like + code[offset + 4 : offset + 16]
+            raw, _, family, variant, size = _decode(patched, arch)
+            return Inst(address, size, _GFX90A["VOP3P", number], family, variant, raw)
         word = int.from_bytes(code[offset : offset + 4], "little")
         raise ValueError(f"unknown {arch} encoding {word:#010x} at {address:#x}") from None
     if target == "gfx90a" and family in ("VOP2", "VOP3", "VOP3P"):
