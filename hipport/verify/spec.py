@@ -574,6 +574,7 @@ def _buffer(table: _Table) -> Buffer:
     except ValueError:
         raise table.fail("role", f"{word!r} is none of in, out, inout") from None
     init = _initialiser(table, role)
+    _check_range(table, init, dtype)
     order = table.take("order", str, "given")
     if order not in ("given", "any"):
         raise table.fail("order", f"{order!r} is none of given, any")
@@ -594,6 +595,31 @@ def _initialiser(table: _Table, role: Role) -> Initialiser:
         table.path, f"{table.key}.init", {"kind": value} if isinstance(value, str) else value
     )
     return _init_table(inner)
+
+
+def _check_range(table: _Table, init: Initialiser, dtype: np.dtype[Any]) -> None:
+    """Refuse what NumPy would wrap, or refuse only once the data are made."""
+    if init.kind == "fields":
+        for key, inner in init.params["fields"].items():
+            if dtype.fields is None or key not in dtype.fields:
+                raise table.fail(f"init.fields.{key}", "is no field of the structure")
+            _check_range(table, inner, dtype.fields[key][0].base)
+        return
+    key = {"fill": "value", "values": "values", "integers": "high", "offsets": "high"}.get(
+        init.kind
+    )
+    if key is None:
+        return
+    values = init.params[key] if key == "values" else [init.params[key]]
+    if key == "high":
+        values = [init.params.get("low", 0), values[0] - 1]
+    if not values or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in values):
+        raise table.fail(f"init.{key}", "must hold numbers, at least one")
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        for v in values:
+            if (isinstance(v, float) and not v.is_integer()) or not info.min <= v <= info.max:
+                raise table.fail(f"init.{key}", f"{v} is no value of {dtype}")
 
 
 def _init_table(inner: _Table) -> Initialiser:
