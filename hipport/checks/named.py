@@ -21,7 +21,7 @@ from hipport.source import Span
 
 @dataclass(frozen=True)
 class _Triggers:
-    names: Mapping[bytes, str]
+    names: Mapping[bytes, tuple[str, ...]]
     prefixes: tuple[tuple[bytes, str], ...]
     starts: tuple[bytes, ...]
     headers: tuple[tuple[str, str], ...]
@@ -37,12 +37,13 @@ def slugs() -> tuple[str, ...]:
 
 @lru_cache(maxsize=1)
 def _triggers() -> _Triggers:
-    names: dict[bytes, str] = {}
+    names: dict[bytes, tuple[str, ...]] = {}
     prefixes: list[tuple[bytes, str]] = []
     headers: list[tuple[str, str]] = []
     namespaces: dict[bytes, str] = {}
     for slug, hazard in load().items():
-        names.update((n.encode(), slug) for n in hazard.names)
+        for name in hazard.names:
+            names[name.encode()] = (*names.get(name.encode(), ()), slug)
         prefixes.extend((p.encode(), slug) for p in hazard.prefixes)
         headers.extend((h, slug) for h in hazard.headers)
         namespaces.update((n.encode(), slug) for n in hazard.namespaces)
@@ -50,27 +51,27 @@ def _triggers() -> _Triggers:
     return _Triggers(names, tuple(prefixes), starts, tuple(headers), namespaces)
 
 
-def _slug(token: Token, before: bytes, after: bytes, triggers: _Triggers) -> str | None:
+def _slugs(token: Token, before: bytes, after: bytes, triggers: _Triggers) -> tuple[str, ...]:
     if token.kind is Kind.HEADER:
         path = token.text[1:-1].strip().decode("utf-8", "replace")
-        return next((slug for glob, slug in triggers.headers if fnmatchcase(path, glob)), None)
+        return tuple(slug for glob, slug in triggers.headers if fnmatchcase(path, glob))[:1]
     if token.kind is not Kind.IDENT:
-        return None
-    if after == b"::" and token.text in triggers.namespaces and before not in (b"::",):
-        return triggers.namespaces[token.text]
+        return ()
+    if after == b"::" and token.text in triggers.namespaces and before != b"::":
+        return (triggers.namespaces[token.text],)
     found = triggers.names.get(token.text)
     if found is not None:
         return found
     if not token.text.startswith(triggers.starts):
-        return None
+        return ()
     for prefix, slug in triggers.prefixes:
         if token.text.startswith(prefix) and (
             prefix[-1:].isupper()
             or prefix.startswith((b"__", b"cusolver", b"CU"))
             or re.match(rb"[A-Z]", token.text[len(prefix) :])
         ):
-            return slug
-    return None
+            return (slug,)
+    return ()
 
 
 def _right_side(unit: Unit, hazard: Hazard, token: Token) -> bool:
@@ -111,22 +112,23 @@ def named(unit: Unit, context: Context) -> Iterator[Finding]:
     whole: set[str] = set()
     for i, token in enumerate(tokens):
         after = tokens[i + 1].text if i + 1 < len(tokens) else b""
-        slug = _slug(token, tokens[i - 1].text if i else b"", after, triggers)
-        if slug is None:
-            continue
-        hazard = context.hazards[slug]
-        line = unit.line(token.start)
-        if (slug, line) in seen or (hazard.once and slug in whole):
-            continue
         before = tokens[i - 1] if i else None
+        found = _slugs(token, before.text if before is not None else b"", after, triggers)
+        if not found:
+            continue
         if token.kind is Kind.IDENT and (
             (before is not None and before.text in (b".", b"->", b"struct", b"class", b"enum"))
             or _is_own(own, declared, token)
         ):
             continue
-        if not _right_side(unit, hazard, token):
-            continue
-        seen.add((slug, line))
-        whole.add(slug)
+        line = unit.line(token.start)
         text = token.text.strip(b'<>"').decode("utf-8", "replace")
-        yield context.finding(slug, unit, Span(token.start, token.end), name=text, what=text)
+        for slug in found:
+            hazard = context.hazards[slug]
+            if (slug, line) in seen or (hazard.once and slug in whole):
+                continue
+            if not _right_side(unit, hazard, token):
+                continue
+            seen.add((slug, line))
+            whole.add(slug)
+            yield context.finding(slug, unit, Span(token.start, token.end), name=text, what=text)

@@ -31,6 +31,27 @@ _CROSS_LANE = re.compile(
 _MASK_SOURCES = frozenset({b"__ballot_sync", b"__ballot", b"__activemask", b"__match_any_sync"})
 
 
+@check("wave64-hardcoded")
+def wide_compare(unit: Unit, context: Context) -> Iterator[Finding]:
+    """A ballot or active mask compared with 64 set bits."""
+    if b"ballot" not in unit.data and b"activemask" not in unit.data:
+        return
+    for node in unit.nodes.get("binary_expression", ()):
+        if unit.text(node.child_by_field_name("operator")) not in (b"==", b"!="):
+            continue
+        text = unit.text(node)
+        if re.search(rb"__ballot|__activemask|ballot\w*\(", text) and re.search(
+            rb"~\s*0u?[lL]{2}|~\s*0[uU]?[lL]{1,2}[uU]?|0x[fF]{16}", text
+        ):
+            yield context.finding(
+                "wave64-hardcoded",
+                unit,
+                span(node),
+                what="a comparison with 64 lanes",
+                name="ballot",
+            )
+
+
 @check("full-mask-compare")
 def full_mask_compare(unit: Unit, context: Context) -> Iterator[Finding]:
     """A ballot or active mask compared with all 32 lanes."""
