@@ -35,10 +35,17 @@ def all_checks() -> tuple[Check, ...]:
     """Every check of the package, in the order of module and name."""
     import hipport.checks as package
 
+    def fail(name: str) -> None:
+        raise ImportError(f"{name} cannot be imported; reinstall hipport")
+
     for module in sorted(
-        pkgutil.walk_packages(package.__path__, package.__name__ + "."), key=lambda m: m.name
+        pkgutil.walk_packages(package.__path__, package.__name__ + ".", fail),
+        key=lambda m: m.name,
     ):
         importlib.import_module(module.name)
+    if not _CHECKS:
+        # A folder that cannot be listed looks empty; a run without checks must not look clean.
+        raise ImportError(f"no checks found in {list(package.__path__)}; reinstall hipport")
     return tuple(function for _, (function, _) in sorted(_CHECKS.items()))
 
 
