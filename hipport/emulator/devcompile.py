@@ -117,7 +117,10 @@ def compile_device(
         file = source
     else:
         file = folder / f"{key}.hip"
-        file.write_bytes(text)
+        # Another process may be compiling the same text: never leave it half written.
+        fresh = folder / f".{key}.{os.getpid()}.hip"
+        fresh.write_bytes(text)
+        fresh.replace(file)
     partial = folder / f".{key}.{os.getpid()}.co"
     command = [
         clang,
