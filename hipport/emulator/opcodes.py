@@ -108,7 +108,7 @@ def encodings(arch: str) -> Iterator[tuple[str, Any, int, int]]:
                     label = plain(op.name)
                     if name == "src2" and vectors._takes_mask(label):
                         value = 106
-                    if name != "src0" and "lane" in label:
+                    if "writelane" in label or (name != "src0" and "lane" in label):
                         value = 4
                 elif kind == "SSrcField" and name == "vdst":
                     value = 8
@@ -141,7 +141,7 @@ def encodings(arch: str) -> Iterator[tuple[str, Any, int, int]]:
                 elif name == "simm16" and "ETREG" in op.name:
                     value = 1 | 31 << 11
                 elif name == "simm16" and "SENDMSG" in op.name:
-                    value = 3
+                    value = 3 if arch != "cdna" else 1
                 elif kind == "SSrcField":
                     value = 4
                 elif name in ("opsel_hi",):
