@@ -159,6 +159,8 @@ def status_of(arch: str, family: str, op: Any, raw: int, size: int) -> Opcode:
         inst = decode(raw.to_bytes(size, "little").ljust(16, b"\0"), 0, 0, arch)
     except ValueError:
         return Opcode(arch, family, name, "unsupported", "no decoder for this format")
+    if inst.name.startswith("v_fma_mix") and name.startswith("v_mad_mix"):
+        name = inst.name
     if inst.name != name:
         # The same bits mean another opcode of the family (scalar destination forms and the like).
         return Opcode(arch, family, name, "unsupported", f"decodes as {inst.name}")

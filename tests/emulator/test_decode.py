@@ -14,7 +14,9 @@ from elftools.elf.elffile import ELFFile
 
 from hipport.emulator.decode import decode, tables
 from hipport.emulator.devcompile import _BITCODE
-from hipport.emulator.opcodes import classify, encodings
+from hipport.emulator.opcodes import classify, encodings, main
+
+PAGE = Path(__file__).parents[2] / "docs" / "emulator-opcodes.md"
 
 #: Names LLVM spells differently for the same operation.
 _SAME = {
@@ -138,6 +140,10 @@ def test_device_library_linked_whole(target, tmp_path):
             seen.add(key)
             status, why = classify(arch, inst, target)
             assert status != "unsupported", f"{inst.name} at {address:#x}: {why}"
+
+
+def test_the_opcode_page_is_current():
+    assert main(["--check", "--output", str(PAGE)]) == 0
 
 
 def test_unknown_encoding_is_an_error():
