@@ -27,10 +27,10 @@ COLUMNS = ("side", "name", "kind", "shapes", "versions", "library")
 HIP_WHEELS = ("hip_python", "rocm_bindings")
 CUDA_WHEELS = ("nvidia_cuda_runtime", "nvidia_cublas", "nvidia_cufft", "nvidia_curand",
                "nvidia_cusparse", "nvidia_cusolver", "nvidia_nccl", "nvidia_nvtx", "nvidia_nvml",
-               "nvidia_cuda_nvrtc", "cutensor")  # fmt: skip
+               "nvidia_cuda_nvrtc", "cutensor", "nvidia_cuda_cupti")  # fmt: skip
 PUBLIC = re.compile(
     r"(cuda|cu|cublas|cublasLt|cublasXt|cufft|cufftXt|curand|cusparse|cusolver\w\w|nvrtc|nccl|nvtx|"
-    r"nvml|cutensor)[A-Z]\w*|CU[A-Z]*_\w+|CU[a-z]\w+|CUDA[A-Z]*_\w+|NVRTC_\w+|nccl\w+|NCCL_\w+|"
+    r"nvml|cutensor|cupti)[A-Z]\w*|CU[A-Z]*_\w+|CU[a-z]\w+|CUDA[A-Z]*_\w+|NVRTC_\w+|nccl\w+|NCCL_\w+|"
     r"NVTX_(COLOR|PAYLOAD|MESSAGE|VERSION|EVENT)\w*|NVML_\w+|__\w+|make_\w+|h[a-z0-9]+|nv_bf\w+|"
     r"(curand|cublas|cufft|cusolver|cusparse|cutensor)\w+|half2?|[a-z]+"
 )
@@ -120,6 +120,8 @@ def main() -> int:
             api_headers.read_cython(text, target)
             library = re.sub(r"^cy?", "", Path(member).stem)
             where.update(dict.fromkeys(one.names(), library))
+            continue
+        if "cupti" in wheel and not re.search(r"/cupti_?\w*\.h$", member):
             continue
         api_headers.read_c(text, cuda)
         one = api_headers.Declarations()

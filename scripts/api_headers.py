@@ -16,21 +16,88 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\([^)]*\))?[ \t]*(.*)$", re.M)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NO_NAMES = frozenset(
-    "__attribute__ __declspec alignas __align__ __dv defined sizeof if while for switch return "
-    "__builtin_align__ __nv_noinline__ decltype noexcept static_assert CUDART_DEPRECATED "
-    "__CUDA_DEPRECATED deprecated HIP_DEPRECATED __CUDA_ALIGN__ operator CUDNN_DEPRECATED "
-    "__launch_bounds__ __NV_SILENCE_DEPRECATION_BEGIN asm __asm__".split()
+    [
+        "__attribute__",
+        "__declspec",
+        "alignas",
+        "__align__",
+        "__dv",
+        "defined",
+        "sizeof",
+        "if",
+        "while",
+        "for",
+        "switch",
+        "return",
+        "__builtin_align__",
+        "__nv_noinline__",
+        "decltype",
+        "noexcept",
+        "static_assert",
+        "CUDART_DEPRECATED",
+        "__CUDA_DEPRECATED",
+        "deprecated",
+        "HIP_DEPRECATED",
+        "__CUDA_ALIGN__",
+        "operator",
+        "CUDNN_DEPRECATED",
+        "__launch_bounds__",
+        "__NV_SILENCE_DEPRECATION_BEGIN",
+        "asm",
+        "__asm__",
+    ]
 )
 _INTS = frozenset(
-    "int unsigned long short char bool size_t ssize_t int8_t uint8_t int16_t uint16_t int32_t "
-    "uint32_t int64_t uint64_t _Bool uintptr_t intptr_t signed cuuint32_t cuuint64_t "
-    "hipsparseOperation_t enum bint".split()
+    [
+        "int",
+        "unsigned",
+        "long",
+        "short",
+        "char",
+        "bool",
+        "size_t",
+        "ssize_t",
+        "int8_t",
+        "uint8_t",
+        "int16_t",
+        "uint16_t",
+        "int32_t",
+        "uint32_t",
+        "int64_t",
+        "uint64_t",
+        "_Bool",
+        "uintptr_t",
+        "intptr_t",
+        "signed",
+        "cuuint32_t",
+        "cuuint64_t",
+        "GLuint",
+        "GLenum",
+        "enum",
+        "bint",
+    ]
 )
-_FLOATS = frozenset("float double".split())
+_FLOATS = frozenset(["float", "double"])
 _ADDRESSES = frozenset(
-    "CUdeviceptr CUdeviceptr_v1 CUdeviceptr_v2 hipDeviceptr_t CUtexObject CUsurfObject "
-    "cudaTextureObject_t cudaSurfaceObject_t hipTextureObject_t hipSurfaceObject_t va_list "
-    "CUtexObject_v1 CUsurfObject_v1".split()
+    [
+        "CUdeviceptr",
+        "CUdeviceptr_v1",
+        "CUdeviceptr_v2",
+        "hipDeviceptr_t",
+        "CUtexObject",
+        "CUsurfObject",
+        "cudaTextureObject_t",
+        "cudaSurfaceObject_t",
+        "hipTextureObject_t",
+        "hipSurfaceObject_t",
+        "va_list",
+        "CUtexObject_v1",
+        "CUsurfObject_v1",
+        "cufftHandle",
+        "CUmemGenericAllocationHandle",
+        "CUmemGenericAllocationHandle_v1",
+        "cudaGraphConditionalHandle",
+    ]
 )
 """Numbers on one side and pointers on the other."""
 
@@ -74,9 +141,9 @@ class Declarations:
             return "i"
         seen: set[str] = set()
         name = words[0]
-        while name in self.types and name not in seen:
+        while name not in seen:
             seen.add(name)
-            target = self.types[name]
+            target = self.types.get(name) or self.macros.get(name, "")
             if target in ("p", "i", "f", "s"):
                 return target
             if target in _ADDRESSES:
@@ -85,6 +152,8 @@ class Declarations:
                 return "f"
             if target in _INTS:
                 return "i"
+            if not _WORD.fullmatch(target):
+                break
             name = target
         return "s"
 
@@ -155,7 +224,8 @@ def _typedef(statement: str, found: Declarations) -> None:
     if pointer:
         found.types.setdefault(pointer.group(1), "p")
         return
-    text = re.sub(r"__attribute__\s*\(\(.*?\)\)|__device_builtin\w*__|__cuda_builtin\w*__", "", text)
+    text = re.sub(r"__attribute__\s*\(\(.*?\)\)|\w*DEPRECATED\w*(\s*\([^()]*\))?", "", text)
+    text = re.sub(r"__device_builtin\w*__|__cuda_builtin\w*__", "", text)
     for declarator in _split(text):
         words = _WORD.findall(re.sub(r"\[[^\]]*\]", "", declarator))
         if not words:

@@ -16,6 +16,9 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+import api_decide
+import api_extra
+
 from hipport.rules.api import COLUMNS
 
 Row = dict[str, str]
@@ -172,14 +175,75 @@ def write(path: Path, rows: list[Row]) -> None:
         writer.writerows(sorted(rows, key=lambda r: r["cuda"]))
 
 
+def load_prototypes(path: Path) -> api_extra.Prototypes:
+    """Declarations by side and name."""
+    out: api_extra.Prototypes = defaultdict(list)
+    for row in read(path):
+        out[row["side"], row["name"]].append(row)
+    return dict(out)
+
+
+CUDA_LIBRARIES = ("cuda_runtime", "cublas", "cufft", "curand", "cusparse", "cusolver", "cutensor",
+                  "cuda_nvrtc")  # fmt: skip
+OWN = re.compile(r"(cuda|cu|CU|nvrtc|NVRTC)[A-Za-z]*_?[A-Z0-9_]\w*")
+HEADERS_OWN = re.compile(
+    r"\w*(_H_?|API|_CB|DEPRECATED\w*|WINAPI|_VERSION|_VER_\w+|_MAJOR|_MINOR|_PATCH|Typedefs\w*)"
+    r"|CUDART_\w*(CB|API|DEVICE)\w*|CUDA(_CB|API|RTAPI)\w*|CUDA_ENABLE\w*|CU(DA)?_?\w*ASSERT\w*"
+)
+
+
+def more_rows(prototypes: api_extra.Prototypes, known: set[str]) -> dict[str, list[Row]]:
+    """Rows for public CUDA names that no map has: without HIP name until one is found."""
+    out: dict[str, list[Row]] = defaultdict(list)
+    for (side, name), found in prototypes.items():
+        if side != "cuda" or name in known or name in GUARDS:
+            continue
+        if found[0]["library"] not in CUDA_LIBRARIES or not OWN.fullmatch(name):
+            continue
+        if found[0]["kind"] == "macro" and (
+            HEADERS_OWN.fullmatch(name) or not re.match(r"cu|CUDA_|CU_|CUBLAS|CUFFT", name)
+        ):
+            continue
+        out[api_decide.library_of(name)].append({"cuda": name, "kind": found[0]["kind"]})
+    return out
+
+
 def main() -> int:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("facts", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--prototypes", type=Path, default=Path("fixtures/api/prototypes.tsv"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    for library, rows in base_rows(options.facts).items():
+    prototypes = load_prototypes(options.prototypes)
+    tables: dict[str, dict[str, Row]] = defaultdict(dict)
+    base = base_rows(options.facts)
+    known = {row["cuda"] for rows in base.values() for row in rows}
+    for source in (base, api_extra.extra_rows(prototypes), more_rows(prototypes, known)):
+        for library, rows in source.items():
+            for row in rows:
+                tables[library].setdefault(row["cuda"], row)
+    for row in tables["dnn"].values():
+        row["replacement"] = api_extra.near(row["cuda"], api_extra.DNN_NEAR)
+    decisions = api_decide.decide(
+        tables,
+        read(options.facts / "newer_mappings.tsv"),
+        read(options.facts / "unconfirmed_mappings.tsv"),
+        prototypes,
+    )
+    with (options.out / "decisions.tsv").open("w", newline="") as file:
+        listed = csv.writer(file, delimiter="\t", lineterminator="\n")
+        listed.writerow(api_decide.COLUMNS)
+        listed.writerows(decisions)
+    for library, by_name in sorted(tables.items()):
+        rows = [{c: row.get(c, "") for c in COLUMNS} for row in by_name.values()]
+        for row in rows:
+            found = prototypes.get(("cuda", row["cuda"]), [])
+            if found and row["kind"] == "function" and found[0]["kind"] in ("type", "enum"):
+                row["kind"] = found[0]["kind"]
+            if row["hip"] and not row["hip_header"]:
+                row["hip_header"] = hip_header(library, row["cuda"], row["hip"])
         write(options.out / f"{library}.tsv", rows)
         print(f"{library}\t{len(rows)}\t{sum(bool(r['hip']) for r in rows)}")
     return 0

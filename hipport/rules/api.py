@@ -3,7 +3,8 @@
 A table is one library. Its columns are `COLUMNS`; `alternatives` holds words ``<V=NAME``: before
 ROCm V the name is NAME (nothing: the version has none). The first word whose V is above the
 version asked for counts, then `hip_added` and `hip_removed` of `hip` do.
-``headers.tsv``, ``namespaces.tsv`` and ``libraries.tsv`` have columns of their own.
+``headers.tsv`` and ``namespaces.tsv`` have fewer columns; ``decisions.tsv`` says why rows differ
+from published maps and is not loaded.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ GUARDS = frozenset({"__CUDACC__", "__CUDA_ARCH__", "CUDA_VERSION", "CUDART_VERSI
 """Macros that the guard checks handle; a table must not name them."""
 
 _OTHER = frozenset({"headers", "namespaces", "decisions"})
-_FORMAT = "4"
+_HEADER_COLUMNS = ("cuda", "hip", "library", "alternatives")
+_FORMAT = "5"
 _VERSION = re.compile(r"\d+(\.\d+)*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(::[A-Za-z_~][A-Za-z0-9_]*)*")
 
@@ -191,10 +193,10 @@ def _bad(file: Path, line: int, column: str, what: str) -> ApiError:
     return ApiError(f"{file.name}, row {line}, column '{column}': {what}")
 
 
-def _alternatives(text: str) -> tuple[tuple[tuple[int, ...], str], ...]:
+def _alternatives(text: str, name: str = r"\w*") -> tuple[tuple[tuple[int, ...], str], ...]:
     found = []
     for word in text.split():
-        match = re.fullmatch(r"<(\d+(?:\.\d+)*)=(\w*)", word)
+        match = re.fullmatch(rf"<(\d+(?:\.\d+)*)=({name})", word)
         if match is None:
             raise ValueError(f"'{word}' is not of the form <VERSION=NAME")
         found.append((numbers(match.group(1)), match.group(2)))
@@ -246,6 +248,16 @@ def read_table(file: Path) -> list[_Source]:
             raise _bad(file, line, "alternatives", str(error)) from None
         out.append(_Source(file.stem, values, alternatives))
     return out
+
+
+def _read_headers(file: Path) -> Iterator[_Source]:
+    for line, values in _records(file, _HEADER_COLUMNS):
+        try:
+            alternatives = _alternatives(values["alternatives"], r"[\w./+-]*")
+        except ValueError as error:
+            raise _bad(file, line, "alternatives", str(error)) from None
+        known = {"hip_added": "", "hip_removed": "", "replacement": ""}
+        yield _Source(values["library"], {**known, **values}, alternatives)
 
 
 def _resolve(source: _Source, version: tuple[int, ...]) -> tuple[str, str]:
@@ -310,10 +322,16 @@ def compile_tables(folder: Path, version: str) -> _Plain:
                 unmapped.append(name)
             elif hip != values["cuda"]:
                 renames[name] = hip.encode()
-    headers = {
-        values["cuda"].encode(): values["hip"].encode()
-        for _, values in _records(folder / "headers.tsv", ("cuda", "hip", "library"))
-    }
+    headers: dict[bytes, bytes] = {}
+    for source in _read_headers(folder / "headers.tsv"):
+        name = source.values["cuda"].encode()
+        hip, replacement = _resolve(source, wanted)
+        if hip:
+            headers[name] = hip.encode()
+            continue
+        fields = (source.values["cuda"], "header", source.library, "", "", replacement)
+        rows[name] = "\t".join((*fields, *[""] * 9, source.values["hip"])).encode()
+        unmapped.append(name)
     namespaces = {
         values["cuda"].encode(): values["hip"].encode()
         for _, values in _records(folder / "namespaces.tsv", ("cuda", "hip", "library"))
