@@ -560,6 +560,10 @@ class Kernel:
                 f"kernel {self.demangled}: block of {count} threads, at most "
                 f"{min(info.max_block, 1024)} are allowed"
             )
+        if info.required_block and block3 != info.required_block:
+            raise EmulatorError(
+                f"kernel {self.demangled} requires blocks of {info.required_block}, got {block3}"
+            )
         if len(args) != len(self.arguments):
             raise EmulatorError(
                 f"kernel {self.demangled} takes {len(self.arguments)} arguments, got {len(args)}"
