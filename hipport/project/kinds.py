@@ -23,7 +23,7 @@ class Kind(str, Enum):
 _SUFFIXES: dict[Kind, str] = {
     Kind.CUDA: ".cu .cuh .hip",
     Kind.SOURCE: ".c .cc .cpp .cxx .c++ .cp .cppm .ixx",
-    Kind.HEADER: ".h .hh .hpp .hxx .h++ .inl .inc .ipp .tpp .tcc .txx .impl",
+    Kind.HEADER: ".h .hh .hpp .hxx .h++ .hu .cuinc .inl .inc .ipp .tpp .tcc .txx .impl .def",
     Kind.CMAKE: ".cmake",
     Kind.MAKE: ".mk .mak .make",
     Kind.PYTHON: ".py .pyx .pxd .pxi .pyi",
