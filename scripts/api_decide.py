@@ -67,6 +67,8 @@ ABSENT = frozenset(
     {"hipErrorLossyQuery", "hipGraphNodeTypeConditional", "hipGraphDebugDotFlagsRuntimeTypes"}
 )
 DIFFERS = {
+    "cuStreamWaitValue32": "HIP's call has a fifth parameter, a mask of all ones by default",
+    "cuStreamWaitValue64": "HIP's call has a fifth parameter, a mask of all ones by default",
     "cuStreamWaitValue32_v2": "HIP's call has a fifth parameter, a mask of all ones by default",
     "cuStreamWaitValue64_v2": "HIP's call has a fifth parameter, a mask of all ones by default",
     "cusparseSpSM_solve": "HIP's call also takes the external buffer",
@@ -88,13 +90,60 @@ DIFFERS = {
     "cuCtxSetCacheConfig": "accepted and without effect on AMD",
     "cudaDeviceSetSharedMemConfig": "accepted and without effect on AMD",
     "cudaLaunchKernelExC": "cluster and programmatic launch attributes have no effect",
-    "warpSize": "32 or 64 by the target; no compile-time constant since ROCm 7.0",
-    "__syncwarp": "declared since ROCm 7.0; before, wavefronts of GCN and CDNA run in step",
     "__shfl_sync": "the mask is 64 bits wide",
     "__ballot_sync": "the result and the mask are 64 bits wide",
     "__any_sync": "the mask is 64 bits wide", "__all_sync": "the mask is 64 bits wide",
     "__activemask": "the result is 64 bits wide",
 }  # fmt: skip
+
+
+SETTLED = {
+    "cudaGetDriverEntryPoint": ("hipGetDriverEntryPoint", "7.2", "",
+        "hipGetProcAddress takes a version more; the call of the same name is in 7.2 and 10.0"),
+    "CUBLAS_FP32_EMULATED_BF16X9_MATH": ("", "", "", "no HIP header or binding declares it"),
+    "cublasEmulationStrategy_t": ("", "", "", "no HIP header or binding declares it"),
+    "CU_EVENT_RECORD_DEFAULT": ("hipEventRecordDefault", "6.4", "",
+        "a macro of hip/hip_runtime_api.h, which the bindings leave out"),
+    "CU_EVENT_RECORD_EXTERNAL": ("hipEventRecordExternal", "6.4", "",
+        "a macro of hip/hip_runtime_api.h, which the bindings leave out"),
+    "CU_STREAM_LEGACY": ("hipStreamLegacy", "6.2", "",
+        "a macro of hip/hip_runtime_api.h, which the bindings leave out"),
+    "cudaStreamLegacy": ("hipStreamLegacy", "6.2", "",
+        "a macro of hip/hip_runtime_api.h, which the bindings leave out"),
+    "cudaLibXtDesc": ("hipLibXtDesc", "6.0", "",
+        "declared in hipfft/hipfftXt.h, left out of the bindings"),
+    "cudaLibXtDesc_t": ("hipLibXtDesc_t", "6.0", "",
+        "declared in hipfft/hipfftXt.h, left out of the bindings"),
+    "__NV_E4M3": ("__HIP_E4M3", "7.0", "<6.2= <7.0=__HIP_E4M3_FNUZ",
+        "the interpretation keeps its format (OCP), where the map names the FNUZ one"),
+    "__NV_E5M2": ("__HIP_E5M2", "7.0", "<6.2= <7.0=__HIP_E5M2_FNUZ",
+        "the interpretation keeps its format (OCP), where the map names the FNUZ one"),
+    "__nv_bfloat16": ("__hip_bfloat16", "5.7", "",
+        "hip/hip_bf16.h, which cuda_bf16.h becomes, declares __hip_bfloat16 since ROCm 5.7"),
+    "nv_bfloat16": ("__hip_bfloat16", "5.7", "", "the same type as __nv_bfloat16"),
+    "nv_bfloat162": ("__hip_bfloat162", "5.7", "", "the same type as __nv_bfloat162"),
+    "CUoccupancyB2DSize": ("", "", "",
+        "HIP takes no callback there; a rename to void* would drop it without a word"),
+    "cublasDataType_t": ("hipDataType", "", "<6.0=hipblasDatatype_t",
+        "hipBLAS had a type of its own before ROCm 6.0"),
+}  # fmt: skip
+"""HIP name, since when, alternatives and reason where the published map is not followed, or where
+no binding declares what is right."""
+
+
+def settle(tables: dict[str, dict[str, Row]], published: dict[str, str]) -> list[tuple[str, ...]]:
+    """Apply `SETTLED`; then record every row that differs from the published map."""
+    out: list[tuple[str, ...]] = []
+    for rows in tables.values():
+        for cuda, row in rows.items():
+            if cuda not in SETTLED:
+                continue
+            hip, added, alternatives, reason = SETTLED[cuda]
+            same = published.get(cuda, "") == hip
+            decision = "confirmed" if same else "corrected" if hip else "dropped"
+            row.update(hip=hip, hip_added=added, alternatives=alternatives, hip_header="")
+            out.append((cuda, hip or published.get(cuda, ""), decision, reason))
+    return out
 
 
 def shapes(rows: list[Row]) -> set[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\([^)]*\))?[ \t]*(.*)$", re.M)
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_ATTRIBUTE = re.compile(r"__(align|attribute|device_builtin|cuda_builtin|declspec|builtin)\w*")
 _NO_NAMES = frozenset(
     [
         "__attribute__",
@@ -273,7 +274,7 @@ def _block(head: str, body: str, found: Declarations) -> str:
     function = None if head.startswith("typedef") else _function(head)
     if compound and not function:
         words = [w for w in _WORD.findall(compound.group(2).split(":")[0])
-                 if not w.startswith("__") and w not in ("class", "final", "struct")]  # fmt: skip
+                 if not _ATTRIBUTE.match(w) and w not in ("class", "final", "struct")]  # fmt: skip
         letter = "i" if compound.group(1) == "enum" else "s"
         if compound.group(1) == "enum":
             found.enums.update(_enumerators(body))
@@ -291,7 +292,10 @@ def _statement(statement: str, found: Declarations) -> None:
     statement = re.sub(r'^(?:extern\s+"C"|template\s*<[^{}]*?>)\s*', "", statement)
     if not statement or statement.startswith(("using", "return", "friend")):
         return
-    if statement.startswith("typedef"):
+    # A macro without a semicolon may stand before it.
+    at = re.search(r"\btypedef\b", statement)
+    if at:
+        statement = statement[at.start() :]
         _typedef(statement, found)
         return
     forward = re.fullmatch(r"(?:struct|union|class|enum)\s+(\w+)", statement)

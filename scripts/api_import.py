@@ -117,20 +117,6 @@ def alternatives(old: Row | None, new: Row) -> str:
     return " ".join([*words, f"<{bound}={before}"])
 
 
-BY_HAND: dict[str, dict[str, str]] = {
-    # The interpretation keeps its format (OCP), where the map names the FNUZ one.
-    "__NV_E4M3": {"hip": "__HIP_E4M3", "alternatives": "<7.0=__HIP_E4M3_FNUZ"},
-    "__NV_E5M2": {"hip": "__HIP_E5M2", "alternatives": "<7.0=__HIP_E5M2_FNUZ"},
-    # hip/hip_bf16.h, which cuda_bf16.h becomes, declares __hip_bfloat16 since ROCm 5.7.
-    "__nv_bfloat16": {"hip": "__hip_bfloat16", "hip_added": "5.7", "alternatives": ""},
-    "nv_bfloat16": {"hip": "__hip_bfloat16", "hip_added": "5.7"},
-    "nv_bfloat162": {"hip": "__hip_bfloat162", "hip_added": "5.7"},
-    # HIP takes no callback there; a rename to void* would drop it without a word.
-    "CUoccupancyB2DSize": {"hip": "", "replacement": "pass the block size limits directly"},
-    "cublasDataType_t": {"alternatives": "<6.0=hipblasDatatype_t"},
-}
-
-
 def base_rows(facts: Path) -> dict[str, list[Row]]:
     """Rows by library from both states of the map."""
     old = {row["cuda_name"]: row for row in read(facts / "api_map.tsv")}
@@ -160,7 +146,6 @@ def base_rows(facts: Path) -> dict[str, list[Row]]:
             if "_v2" in row["alternatives"]:
                 # The present form is the one of 7.0, whatever the age of the name.
                 row["hip_added"] = ""
-        row.update(BY_HAND.get(cuda, {}))
         if row["hip"] and not row["hip_header"]:
             row["hip_header"] = hip_header(library, cuda, row["hip"])
         out[library].append(row)
@@ -232,6 +217,22 @@ def main() -> int:
         read(options.facts / "unconfirmed_mappings.tsv"),
         prototypes,
     )
+    published = {
+        row["cuda_name"]: row["hip_name"]
+        for row in read(options.facts / "api_map_2025-07.tsv")
+        if row["hip_name"]
+    }
+    decisions += api_decide.settle(tables, published)
+    decided = {d[0] for d in decisions}
+    here = {cuda: row.get("hip", "") for rows in tables.values() for cuda, row in rows.items()}
+    for cuda, hip in published.items():
+        if here.get(cuda) == hip or cuda in decided or cuda in GUARDS:
+            continue
+        reason = "cuDNN is ported by hand: see the row's MIOpen call"
+        if not cuda.upper().startswith("CUDNN"):
+            raise SystemExit(f"{cuda}: {hip} in the map, {here.get(cuda)} here, without a reason")
+        decisions.append((cuda, hip, "guidance", reason))
+    decisions.sort()
     with (options.out / "decisions.tsv").open("w", newline="") as file:
         listed = csv.writer(file, delimiter="\t", lineterminator="\n")
         listed.writerow(api_decide.COLUMNS)

@@ -181,7 +181,7 @@ def default_rocm() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """A raw row with where it stands."""
 
     library: str
@@ -223,7 +223,7 @@ def _records(file: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, dict[s
         yield number, dict(zip(columns, cells, strict=True))
 
 
-def read_table(file: Path) -> list[_Source]:
+def read_table(file: Path) -> list[Source]:
     """Read and check one library's table.
 
     Raises:
@@ -246,22 +246,31 @@ def read_table(file: Path) -> list[_Source]:
             alternatives = _alternatives(values["alternatives"])
         except ValueError as error:
             raise _bad(file, line, "alternatives", str(error)) from None
-        out.append(_Source(file.stem, values, alternatives))
+        out.append(Source(file.stem, values, alternatives))
     return out
 
 
-def _read_headers(file: Path) -> Iterator[_Source]:
+def _read_headers(file: Path) -> Iterator[Source]:
     for line, values in _records(file, _HEADER_COLUMNS):
         try:
             alternatives = _alternatives(values["alternatives"], r"[\w./+-]*")
         except ValueError as error:
             raise _bad(file, line, "alternatives", str(error)) from None
         known = {"hip_added": "", "hip_removed": "", "replacement": ""}
-        yield _Source(values["library"], {**known, **values}, alternatives)
+        yield Source(values["library"], {**known, **values}, alternatives)
 
 
-def _resolve(source: _Source, version: tuple[int, ...]) -> tuple[str, str]:
-    """The HIP name for a version and what to say where there is none."""
+def parse_row(library: str, values: Mapping[str, str]) -> Source:
+    """A row as `resolve` takes it.
+
+    Raises:
+        ValueError: the alternatives are not of the documented form.
+    """
+    return Source(library, values, _alternatives(values["alternatives"]))
+
+
+def resolve(source: Source, version: tuple[int, ...]) -> tuple[str, str]:
+    """The HIP name for a version (see `numbers`), and what to say where there is none."""
     values = source.values
     hip, replacement = values["hip"], values["replacement"]
     for bound, name in source.alternatives:
@@ -308,7 +317,7 @@ def compile_tables(folder: Path, version: str) -> _Plain:
             if name in origin:
                 raise ApiError(f"{file.name}: {values['cuda']} also stands in {origin[name]}")
             origin[name] = file.name
-            hip, replacement = _resolve(source, wanted)
+            hip, replacement = resolve(source, wanted)
             header = values["hip_header"] if hip else ""
             fields = (
                 values["cuda"], values["kind"], source.library, hip, header, replacement,
@@ -325,7 +334,7 @@ def compile_tables(folder: Path, version: str) -> _Plain:
     headers: dict[bytes, bytes] = {}
     for source in _read_headers(folder / "headers.tsv"):
         name = source.values["cuda"].encode()
-        hip, replacement = _resolve(source, wanted)
+        hip, replacement = resolve(source, wanted)
         if hip:
             headers[name] = hip.encode()
             continue
