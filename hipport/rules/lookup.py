@@ -39,7 +39,7 @@ LIBRARIES: dict[str, tuple[str, str]] = {
 """The ROCm library that stands for a table, and its documentation."""
 
 _GLOB = re.compile(r"[*?\[]")
-_BY_NAMESPACE = frozenset({"cub", "thrust"})
+BY_NAMESPACE = frozenset({"cub", "thrust"})
 
 
 class Status(str, Enum):
@@ -57,7 +57,7 @@ def status(row: ApiRow) -> Status:
     """What becomes of a row's name in its ROCm version."""
     if not row.hip:
         return Status.NONE
-    if row.library in UNCONVERTED - _BY_NAMESPACE:
+    if row.library in UNCONVERTED - BY_NAMESPACE:
         return Status.GUIDANCE
     return Status.SAME if row.hip == row.cuda else Status.RENAMED
 
