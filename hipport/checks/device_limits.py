@@ -206,6 +206,14 @@ def _capability_variables(unit: Unit) -> frozenset[bytes]:
     return frozenset(name for name in found if re.fullmatch(rb"[A-Za-z_]\w*", name))
 
 
+def _comma(unit: Unit, at: int) -> int:
+    """Offset of the comma behind an argument; comments in between stay."""
+    for token in unit.code_tokens[max(unit.token_index(at), 0) :]:
+        if token.start >= at and token.text == b",":
+            return token.start
+    return at
+
+
 @check("launch-bounds-second")
 def launch_bounds(unit: Unit, context: Context) -> Iterator[Finding]:
     """The second argument counts wavefronts a SIMD in HIP, blocks an SM in CUDA."""
@@ -214,7 +222,9 @@ def launch_bounds(unit: Unit, context: Context) -> Iterator[Finding]:
             continue
         first, last = call.arguments[0], call.arguments[-1]
         change = Change(
-            (Edit.replace(first.end, last.end, b""),), priority=10, label="launch-bounds-second"
+            (Edit.replace(_comma(unit, first.end), last.end, b""),),
+            priority=10,
+            label="launch-bounds-second",
         )
         second = unit.source.text(call.arguments[1]).decode("utf-8", "replace")
         yield context.finding(

@@ -236,7 +236,8 @@ def unchecked(unit: Unit, context: Context) -> Iterator[Finding]:
         call
         for node in unit.nodes.get("expression_statement", ())
         for call in node.named_children[:1]
-        if call.type == "call_expression" and re.match(rb"cuda[A-Z]|hip[A-Z]", callee(unit, call))
+        if call.type == "call_expression"
+        and re.match(rb"cu(?:da)?[A-Z]|hip[A-Z]|cublas|hipblas", callee(unit, call))
     ]
     if bare:
         yield context.finding("nodiscard-return", unit, _span(bare[0]), count=len(bare))

@@ -109,7 +109,7 @@ def named(unit: Unit, context: Context) -> Iterator[Finding]:
         for f in context.project.files[path].functions
     )
     seen: set[tuple[str, int]] = set()
-    whole: set[str] = set()
+    whole: set[tuple[str, Kind]] = set()
     for i, token in enumerate(tokens):
         after = tokens[i + 1].text if i + 1 < len(tokens) else b""
         before = tokens[i - 1] if i else None
@@ -125,10 +125,10 @@ def named(unit: Unit, context: Context) -> Iterator[Finding]:
         text = token.text.strip(b'<>"').decode("utf-8", "replace")
         for slug in found:
             hazard = context.hazards[slug]
-            if (slug, line) in seen or (hazard.once and slug in whole):
+            if (slug, line) in seen or (hazard.once and (slug, token.kind) in whole):
                 continue
             if not _right_side(unit, hazard, token):
                 continue
             seen.add((slug, line))
-            whole.add(slug)
+            whole.add((slug, token.kind))
             yield context.finding(slug, unit, Span(token.start, token.end), name=text, what=text)

@@ -84,7 +84,7 @@ def _findings(
             change=change if not carried else None,
             action=Action.AUTO if change is not None else Action.FLAG,
             hint="; ".join(result.notes),
-            what=what,
+            what=what.replace("\x01", "%"),
             name=names[0],
         )
         carried = True

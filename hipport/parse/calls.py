@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from hipport.parse.tokens import Kind, Token
+from hipport.parse.tokens import Kind, Token, directive_name
 from hipport.parse.unit import Unit
 from hipport.source import Span
 
@@ -111,6 +111,12 @@ def find_calls(unit: Unit, names: Collection[bytes]) -> Iterator[TokenCall]:
     tokens = unit.code_tokens
     for i, token in enumerate(tokens):
         if token.kind is not Kind.IDENT or token.text not in names:
+            continue
+        if (
+            i
+            and tokens[i - 1].kind is Kind.DIRECTIVE
+            and (directive_name(tokens[i - 1]) in (b"define", b"undef", b"ifdef", b"ifndef"))
+        ):
             continue
         at = i + 1
         if at < len(tokens) and tokens[at].text == b"<":

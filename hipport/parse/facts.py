@@ -205,6 +205,25 @@ class ProjectFacts:
             if constant.name == name
         ]
 
+    def parameter_names(self, path: str) -> frozenset[bytes]:
+        """Names that parameters and template parameters of a file's functions have."""
+        known = self._parameters.get(path)
+        if known is None:
+            facts = self.files.get(path)
+            known = self._parameters[path] = frozenset(
+                name
+                for function in (facts.functions if facts is not None else ())
+                for name in (
+                    *(p[1] for p in function.template_params),
+                    *(p[1] for p in function.params),
+                )
+            )
+        return known
+
+    @cached_property
+    def _parameters(self) -> dict[str, frozenset[bytes]]:
+        return {}
+
     def functions(self, name: bytes) -> list[tuple[str, FunctionFact]]:
         """All functions of a name, with their files."""
         return self._functions.get(name, [])

@@ -42,7 +42,7 @@ class _Evaluator:
         return value if at == len(tokens) else None
 
     def of_name(self, name: bytes) -> int | None:
-        if name in self.asked:
+        if name in self.asked or name in self.project.parameter_names(self.path):
             return None
         self.asked.add(name)
         try:

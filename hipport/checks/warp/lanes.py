@@ -45,7 +45,9 @@ def builtin_calls(unit: Unit, names: frozenset[bytes]) -> Iterator[TokenCall]:
                 and not (before.text.isupper())
             ):
                 continue
-            if before.text in (b"*", b"&", b">") and _declares(unit, call):
+            if (before.text in (b"*", b"&", b">") or before.kind is Kind.IDENT) and _declares(
+                unit, call
+            ):
                 continue
         yield call
 

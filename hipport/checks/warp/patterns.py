@@ -260,7 +260,11 @@ def _tail(unit: Unit, context: Context, node: Node, left: Node, right: Node) -> 
     if unit.text(count.child_by_field_name("operator")) != b"-":
         return None
     first, second = count.child_by_field_name("left"), count.child_by_field_name("right")
-    if first is None or second is None or value(unit.text(first), unit, context) != 32:
+    if (
+        first is None
+        or second is None
+        or (value(unit.text(first), unit, context) != 32 and unit.text(first) != b"warpSize")
+    ):
         return None
     text = unit.text(second)
     change = None
@@ -998,12 +1002,25 @@ def lane_arithmetic(unit: Unit, context: Context) -> Iterator[Finding]:
         if wanted is None:
             continue
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
-        if left is None or right is None or value(unit.text(right), unit, context) != wanted:
+        if (
+            left is None
+            or right is None
+            or not (
+                value(unit.text(right), unit, context) == wanted
+                or (wanted == 32 and unit.text(right) == b"warpSize")
+                or (
+                    wanted == 31
+                    and re.fullmatch(rb"\(?\s*warpSize\s*-\s*1\s*\)?", unit.text(right))
+                )
+            )
+        ):
             continue
         function = functions.around(node)
         if function is None:
             continue
-        mixed = re.search(rb"\bwarpSize\b", function.text) is not None
+        mixed = re.search(
+            rb"\bwarpSize\b", function.text
+        ) is not None and b"warpSize" not in unit.text(right)
         crosses = _CROSS_LANE.search(function.text) is not None
         if not mixed and not crosses:
             continue
