@@ -97,6 +97,13 @@ class _Evaluator:
             pointer = words.endswith(b"*")
             return (8 if pointer else SIZES.get(words)), close + 1
         if token.kind is Kind.IDENT:
+            while (
+                at + 2 < len(tokens)
+                and tokens[at + 1].text == b"::"
+                and tokens[at + 2].kind is Kind.IDENT
+            ):
+                at += 2
+            text = tokens[at].text
             follows = tokens[at + 1].text if at + 1 < len(tokens) else b""
             if follows in (b"(", b"::", b"<", b".", b"->", b"["):
                 return None, len(tokens) + 1

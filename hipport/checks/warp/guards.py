@@ -119,20 +119,8 @@ def _is_lane_test(function: Function, condition: bytes, delta: bytes) -> bool:
     names = set(re.findall(rb"[A-Za-z_]\w*", condition))
     if any(function.is_lane(n) for n in names):
         return True
-    if re.search(
-        rb"&\s*31|%\s*32|%\s*\w*WARP|%\s*warpSize|&\s*\(\s*\w+\s*-\s*1u?\s*\)|lane_?id\s*\(",
-        condition,
-    ):
-        return True
-    word = re.search(rb"[A-Za-z_]\w*", delta)
-    return (
-        word is not None
-        and word.group() in names
-        and bool(
-            re.search(rb"threadIdx", condition)
-            or any(function.depends_on_thread(n) for n in names - {word.group()})
-        )
-    )
+    masked = rb"&\s*31|%\s*32|%\s*\w*WARP|%\s*warpSize|&\s*\(\s*\w+\s*-\s*1u?\s*\)|lane_?id\s*\("
+    return re.search(masked, condition) is not None
 
 
 def _guarded(unit: Unit, function: Function, node: Node, delta: bytes) -> bool:
@@ -167,15 +155,16 @@ def _guarded(unit: Unit, function: Function, node: Node, delta: bytes) -> bool:
             continue
         if other.type == "binary_expression":
             operator = unit.text(other.child_by_field_name("operator"))
-            if operator not in (b"&&", b"||"):
+            if operator not in (b"&&", b"||", b"*", b"&"):
                 continue
-            first = other.child_by_field_name("left")
-            if (
-                first is not None
-                and _is_lane_test(function, unit.text(first), delta)
-                and (word.search(unit.text(other)))
-            ):
-                return True
+            for side in ("left", "right"):
+                part = other.child_by_field_name(side)
+                if (
+                    part is not None
+                    and _is_lane_test(function, unit.text(part), delta)
+                    and word.search(unit.text(other))
+                ):
+                    return True
         elif other.type in ("if_statement", "conditional_expression"):
             condition = other.child_by_field_name("condition")
             if condition is None or not _is_lane_test(function, unit.text(condition), delta):

@@ -112,6 +112,14 @@ def _full(unit: Unit, context: Context, function: Function, mask: Node, other: N
         return "all 32 lanes"
     if _is_mask(unit, function, mask):
         return "all 32 lanes" if number in (-1, 0xFFFFFFFF) else ""
+    if mask.type == "identifier" and number == 32:
+        for text in function.defs.get(unit.text(mask), ()):
+            counted = re.match(rb"__popc\s*\((.*)\)\s*$", text, re.S)
+            if counted is not None and (
+                re.match(rb"\s*__(?:ballot|activemask|match_any)", counted.group(1))
+                or counted.group(1).strip() in function.masks()
+            ):
+                return "a count of 32"
     if mask.type == "call_expression" and callee(unit, mask) == b"__popc":
         listed = arguments(mask)
         if listed and _is_mask(unit, function, listed[0]) and number == 32:
@@ -298,7 +306,7 @@ def _rotate(unit: Unit, context: Context, node: Node, count: Node) -> Finding | 
         unit,
         span(node),
         action=Action.FLAG,
-        severity=Severity.INFO,
+        severity=Severity.WARNING,
         what="the shift by 32 when the count is zero",
     )
 
@@ -545,6 +553,9 @@ _STEP = re.compile(
 )
 
 
+_POINTER_STEP = re.compile(rb"(\w+)\s*\[\s*(0)\s*\]\s*(?:[-+*&|^]?=)[^;]*?\b\1\s*\[\s*(\d+)\s*\]")
+
+
 @check("warp-synchronous-volatile")
 def volatile_steps(unit: Unit, context: Context) -> Iterator[Finding]:
     """The last warp of a reduction, unrolled over volatile shared memory with no barrier."""
@@ -556,6 +567,8 @@ def volatile_steps(unit: Unit, context: Context) -> Iterator[Finding]:
             continue
         text = unit.text(body)
         steps = list(_STEP.finditer(text))
+        if not steps:
+            steps = list(_POINTER_STEP.finditer(text))
         names = {
             m.group(1) for m in steps
             if re.search(rb"volatile[^;(){}]*[*\s]\s*" + re.escape(m.group(1)) + rb"\b",
