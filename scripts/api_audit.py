@@ -138,13 +138,14 @@ def shape(row: Row, known: Prototypes) -> str:
 def version(table: str, row: Row, known: Prototypes) -> str:
     """What to say where the bindings of a version lack the version's name, else nothing."""
     binding = BINDINGS.get(table)
-    if binding is None or row["kind"] not in ("function", "enum"):
+    if binding is None:
         return ""
     source = api.parse_row(table, row)
     for number in ("6.4", "7.2", "10.0"):
         hip, _ = api.resolve(source, api.numbers(number))
         found = known.get(("hip", hip), [])
-        bound = [r for r in found if {"6.4", "7.2", "10.0"} & set(r["versions"].split(","))]
+        bound = [r for r in found if r["kind"] in ("function", "enum")
+                 and {"6.4", "7.2", "10.0"} & set(r["versions"].split(","))]  # fmt: skip
         if hip and bound and number not in _versions(found):
             return (
                 f"{hip} is not in the bindings of {number} ({', '.join(sorted(_versions(bound)))})"

@@ -19,6 +19,7 @@ import sys
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import api_headers
@@ -39,7 +40,7 @@ PRIVATE = re.compile(
     r"__CUDA_\w+_H(PP)?__?|__(device|host|global|cudart|CUDA|NV_|CUFFT|CUBLAS|dv|DEVICE|inline)\w*|"
     r".*_(fptr|fntype|fnptr)$|NVTX_(CBID|ETID|IMPL|DECLSPEC|API|SET|SIZE|DLL)\w*|PFN_\w+"
 )
-HIP_ROOTS = ("hip", "hiprand", "hipsparse", "rocrand")
+HIP_ROOTS = ("hip", "hiprand", "hipsparse")
 CLANG = ("__clang_hip_math.h", "__clang_hip_cmath.h", "__clang_hip_runtime_wrapper.h",
          "__clang_cuda_math_forward_declares.h", "__clang_hip_libdevice_declares.h")  # fmt: skip
 
@@ -72,6 +73,7 @@ def hip_files(root: Path = Path("/usr/include")) -> list[Path]:
     return files + [f / name for f in folders[-1:] for name in CLANG if (f / name).is_file()]
 
 
+@lru_cache(maxsize=1)
 def installed() -> tuple[str, api_headers.Declarations] | None:
     """Version of the installed HIP headers and what they declare, or None without them."""
     header = Path("/usr/include/hip/hip_version.h")
