@@ -187,6 +187,9 @@ def shift_overflow(unit: Unit, context: Context) -> Iterator[Finding]:
             continue
         if operator == b"<<":
             finding = _inclusive(unit, context, function, node, left, right)
+            count = _inside(right)
+            if finding is None and count.type == "binary_expression":
+                finding = _rotate(unit, context, node, count)
         else:
             finding = _tail(unit, context, node, left, right)
         if finding is not None:
@@ -276,13 +279,8 @@ def _tail(unit: Unit, context: Context, node: Node, left: Node, right: Node) -> 
         return None
     text = unit.text(second)
     change = None
-    parent = node.parent
-    while parent is not None and not parent.type.endswith("statement"):
-        if parent.type == "conditional_expression":
-            test = unit.text(parent.child_by_field_name("condition"))
-            if re.search(rb"\b" + re.escape(text) + rb"\b", test):
-                return None
-        parent = parent.parent
+    if _tested(unit, node, text):
+        return None
     if re.fullmatch(rb"[A-Za-z_]\w*", text):
         change = Change(
             Edit.wrap(span(node), b"(" + text + b" ? ", b" : 0u)"), priority=10, label="wavefront"
@@ -296,10 +294,24 @@ def _tail(unit: Unit, context: Context, node: Node, left: Node, right: Node) -> 
     )
 
 
+def _tested(unit: Unit, node: Node, count: bytes) -> bool:
+    """Whether a conditional expression around a shift asks about its count."""
+    parent = node.parent
+    while parent is not None and not parent.type.endswith("statement"):
+        if parent.type == "conditional_expression":
+            test = unit.text(parent.child_by_field_name("condition"))
+            if re.search(rb"\b" + re.escape(count) + rb"\b", test):
+                return True
+        parent = parent.parent
+    return False
+
+
 def _rotate(unit: Unit, context: Context, node: Node, count: Node) -> Finding | None:
     """``(x << n) | (x >> (32 - n))`` with a run-time count: undefined where it is zero."""
     match = re.fullmatch(rb"32u?\s*-\s*([A-Za-z_]\w*)", unit.text(count))
     if match is None or value(match.group(1), unit, context) is not None:
+        return None
+    if _tested(unit, node, match.group(1)):
         return None
     return context.finding(
         "shift-overflow",
