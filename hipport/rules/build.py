@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from hipport.data import rules_dir
+from hipport.rules.stored import read_yaml
 
 
 class BuildRuleError(ValueError):
@@ -15,10 +16,7 @@ class BuildRuleError(ValueError):
 
 
 def _yaml(name: str) -> Any:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load((rules_dir() / name).read_bytes(), Loader=loader)
+    return read_yaml(rules_dir() / name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from hipport.data import rules_dir
+from hipport.rules.stored import read_yaml
 
 _KEYS = frozenset(
     {"match", "register", "args", "expr", "stmt", "when", "slug", "needs", "note", "dest", "flag",
@@ -23,9 +24,9 @@ class PtxError(ValueError):
 class PtxRule:
     """One instruction form; see the head of ``rules/ptx.yaml`` for the keys."""
 
-    match: re.Pattern[str]
+    pattern: str
     slug: str
-    register: re.Pattern[str] | None = None
+    register_pattern: str = ""
     args: int = 0
     expr: str = ""
     stmt: str = ""
@@ -37,6 +38,22 @@ class PtxRule:
     """How memory is accessed: ``load:plain``, ``store:release``, ``prefetch``, ``atomic:f`` …"""
     flag_only: bool = False
 
+    @property
+    def match(self) -> re.Pattern[str]:
+        """What the instruction's opcode must match."""
+        return _compiled(self.pattern)
+
+    @property
+    def register(self) -> re.Pattern[str] | None:
+        """What the special register that it reads must match, if it reads one."""
+        return _compiled(self.register_pattern) if self.register_pattern else None
+
+
+# Compiling all patterns at once takes longer than most runs need for PTX.
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
 
 def _rule(index: int, raw: Any) -> PtxRule:
     where = f"ptx.yaml: entry {index + 1}"
@@ -45,13 +62,8 @@ def _rule(index: int, raw: Any) -> PtxRule:
     unknown = raw.keys() - _KEYS
     if unknown:
         raise PtxError(f"{where}: unknown key '{sorted(unknown)[0]}'")
-    try:
-        match = re.compile(raw["match"])
-        register = re.compile(raw["register"]) if "register" in raw else None
-    except re.error as error:
-        raise PtxError(f"{where}: {error}") from error
     if "flag" in raw:
-        return PtxRule(match, str(raw["flag"]), flag_only=True)
+        return PtxRule(str(raw["match"]), str(raw["flag"]), flag_only=True)
     access = ""
     for kind in ("load", "store", "atomic"):
         if kind in raw:
@@ -62,9 +74,9 @@ def _rule(index: int, raw: Any) -> PtxRule:
     if not (access or raw.get("expr") or raw.get("stmt")) or "slug" not in raw:
         raise PtxError(f"{where}: needs a slug and one of expr, stmt, load, store, flag")
     return PtxRule(
-        match=match,
+        pattern=str(raw["match"]),
         slug=str(raw["slug"]),
-        register=register,
+        register_pattern=str(raw.get("register", "")),
         args=int(raw.get("args", 0)),
         expr=str(raw.get("expr", "")),
         stmt=str(raw.get("stmt", "")),
@@ -76,6 +88,21 @@ def _rule(index: int, raw: Any) -> PtxRule:
     )
 
 
+def _rules(raw: Any) -> tuple[PtxRule, ...]:
+    if not isinstance(raw, list):
+        raise PtxError("ptx.yaml: expected a list")
+    return tuple(_rule(i, entry) for i, entry in enumerate(raw))
+
+
+def _check(raw: Any) -> None:
+    for i, rule in enumerate(_rules(raw)):
+        try:
+            re.compile(rule.pattern)
+            re.compile(rule.register_pattern)
+        except re.error as error:
+            raise PtxError(f"ptx.yaml: entry {i + 1}: {error}") from error
+
+
 @lru_cache(maxsize=1)
 def load() -> tuple[PtxRule, ...]:
     """All rules in the order of the file, which is their precedence.
@@ -83,10 +110,4 @@ def load() -> tuple[PtxRule, ...]:
     Raises:
         PtxError: the table is not of the documented form.
     """
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    raw = yaml.load((rules_dir() / "ptx.yaml").read_bytes(), Loader=loader)
-    if not isinstance(raw, list):
-        raise PtxError("ptx.yaml: expected a list")
-    return tuple(_rule(i, entry) for i, entry in enumerate(raw))
+    return _rules(read_yaml(rules_dir() / "ptx.yaml", _check))
