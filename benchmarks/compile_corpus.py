@@ -89,7 +89,7 @@ def main() -> int:
         (stand_in / "rccl" / "rccl.h").write_text(RCCL)
         convert_paths([ensure(corpus)], Options(), mode=Mode.COPY, out=root)
         rows = [(unit, compile_unit(root, unit, stand_in)) for unit in UNITS]
-    lines = [f"| {unit} | {'compiled, RCCL assumed' if not e else e} |" for unit, e in rows]
+    lines = [f"| {unit} | {e or 'compiled, RCCL assumed'} |" for unit, e in rows]
     table = "\n".join(["| unit | gfx90a |", "|---|---|", *lines])
     print(table)
     if options.markdown is not None:
