@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 import api_audit
 import api_compile
 import api_headers
+import api_page
 
 
 @pytest.fixture(scope="module")
@@ -118,3 +119,19 @@ def test_the_compiler_names_the_row_of_an_unknown_name() -> None:
         clang, "namespace at_1 { using ::hipMaloc; }  // rules/api/runtime.tsv: cudaMalloc\n"
     )
     assert "rules/api/runtime.tsv: cudaMalloc" in said
+
+
+def test_the_page_is_current() -> None:
+    said = "docs/api-coverage.md is out of date: run python scripts/api_page.py"
+    assert api_page.PAGE.read_text() == api_page.page(), said
+
+
+def test_no_table_is_below_the_published_one() -> None:
+    found = api_page.figures()
+    for table, counts in found.items():
+        if table != "dnn":
+            assert counts["mapped"] >= counts["mapped_2024"], table
+        assert counts["rows"] >= counts["rows_2024"], table
+    for table in ("runtime", "driver"):
+        assert found[table]["mapped"] > found[table]["mapped_2025"], table
+        assert found[table]["rows"] > found[table]["rows_2025"], table
