@@ -87,7 +87,7 @@ def page() -> str:
         _line("**all**", total),
         "",
         "`blas` holds cuBLASLt (`blaslt.tsv`), as HIPIFY's table does. `dnn` maps nothing: hipDNN",
-        "in the form that HIPIFY names is not shipped, so every cuDNN row names a MIOpen call for a",
+        "in the form that HIPIFY names is not shipped, so its rows name MIOpen calls, or MIOpen, for a",
         "person to port to. C++ interfaces (`cub`, `thrust`, `groups`) are converted by namespace;",
         "their rows are for looking up.",
         "",
