@@ -28,6 +28,7 @@ typedef enum { ncclInt8 = 0, ncclUint8 = 1, ncclInt32 = 2, ncclInt = 2, ncclUint
                ncclInt64 = 4, ncclUint64 = 5, ncclFloat16 = 6, ncclFloat32 = 7, ncclFloat = 7,
                ncclFloat64 = 8, ncclDouble = 8 } ncclDataType_t;
 typedef enum { ncclSum, ncclProd, ncclMax, ncclMin } ncclRedOp_t;
+const char* ncclGetErrorString(ncclResult_t);
 ncclResult_t ncclGetUniqueId(ncclUniqueId*);
 ncclResult_t ncclCommInitRank(ncclComm_t*, int, ncclUniqueId, int);
 ncclResult_t ncclCommDestroy(ncclComm_t);
