@@ -28,6 +28,7 @@ LIBRARIES: dict[str, tuple[str, str]] = {
     "tensor": ("hipTensor", _ROCM.format("hipTensor")),
     "cub": ("hipCUB", _ROCM.format("hipCUB")),
     "thrust": ("rocThrust", _ROCM.format("rocThrust")),
+    "libcudacxx": ("libhipcxx", "https://github.com/ROCm/libhipcxx"),
     "nccl": ("RCCL", _ROCM.format("rccl")),
     "dnn": ("MIOpen", _ROCM.format("MIOpen")),
     "nvtx": ("rocTX", _ROCM.format("rocprofiler-sdk")),
