@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from hipport.checks.context import Context
@@ -10,6 +11,10 @@ from hipport.findings import Finding
 from hipport.parse.tokens import Kind, directive_name
 from hipport.parse.unit import Unit
 from hipport.source import Span
+
+
+# Device functions like `saturate` and `mulhi` are words that code bases use for their own.
+_WORD = re.compile(rb"(?!cu|nv)[a-z][a-z0-9]*")
 
 
 @check("no-hip-equivalent")
@@ -33,6 +38,8 @@ def unmapped(unit: Unit, context: Context) -> Iterator[Finding]:
         elif token.kind is not Kind.IDENT:
             continue
         row = table.get(name)
+        if token.kind is Kind.IDENT and _WORD.fullmatch(name):
+            continue
         if row is None or (row.kind == "header") != (token.kind is Kind.HEADER):
             continue
         line = unit.line(token.start)
