@@ -12,7 +12,6 @@ from hipport.parse.tokens import Kind, directive_name
 from hipport.parse.unit import Unit
 from hipport.source import Span
 
-
 # Device functions like `saturate` and `mulhi` are words that code bases use for their own.
 _WORD = re.compile(rb"(?!cu|nv)[a-z][a-z0-9]*")
 
