@@ -226,12 +226,15 @@ _RUNTIME_HEADERS = frozenset(
     }
 )
 _BRINGS_RUNTIME = re.compile(
-    rb"^(?:torch/|ATen/(?:cuda|hip)|c10/(?:cuda|hip)|thrust/|cub/|hipcub/|cublas|hipblas|mma\.h)"
+    rb"(?:^|/)hipport_\w+\.h$|^(?:torch/|ATen/(?:cuda|hip)|c10/(?:cuda|hip)|thrust/|cub/|hipcub/|cublas|hipblas|mma\.h)"
 )
 _NEEDS_RUNTIME = frozenset(
     b"threadIdx blockIdx blockDim gridDim __syncthreads __syncwarp "
     b"dim3 float4 float2 int2 int4 uint3 warpSize atomicAdd".split()
 )
+
+
+_RUNTIME_NAME = re.compile(rb"cuda[A-Z]|cu[A-Z]|hip[A-Z]|__shfl")
 
 
 @check("implicit-runtime-header")
@@ -240,9 +243,7 @@ def implicit_runtime_header(unit: Unit, context: Context) -> Iterator[Finding]:
     if unit.source.path.suffix not in (".cu", ".hip"):
         return
     names = unit.identifiers
-    if not names & _NEEDS_RUNTIME and not any(
-        n.startswith((b"cuda", b"hip", b"__shfl")) for n in names
-    ):
+    if not names & _NEEDS_RUNTIME and not any(_RUNTIME_NAME.match(n) for n in names):
         return
     seen = context.project.system_includes(unit.path) | {
         t.text[1:-1].strip() for t in unit.tokens if t.kind is Kind.HEADER
