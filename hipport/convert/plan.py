@@ -174,14 +174,25 @@ def compose(
 
 
 def _without_shadows(findings: Iterable[Finding]) -> list[Finding]:
-    """Drop "no counterpart" where a check of its own says more about the same name."""
+    """Quieten "no counterpart" where a check of its own says more about the same name.
+
+    It is dropped where that check rewrites the name, and information beside one that explains it.
+    """
     listed = list(findings)
-    explained = {
-        f.span.start
-        for f in listed
-        if f.slug != "no-hip-equivalent" and f.severity is not Severity.INFO
-    }
-    return [f for f in listed if f.slug != "no-hip-equivalent" or f.span.start not in explained]
+    explained: dict[int, bool] = {}
+    for finding in listed:
+        if finding.slug != "no-hip-equivalent" and finding.severity is not Severity.INFO:
+            rewritten = finding.action is Action.AUTO
+            start = finding.span.start
+            explained[start] = explained.get(start, False) or rewritten
+    kept: list[Finding] = []
+    for finding in listed:
+        if finding.slug == "no-hip-equivalent" and finding.span.start in explained:
+            if explained[finding.span.start]:
+                continue
+            finding = replace(finding, severity=Severity.INFO)
+        kept.append(finding)
+    return kept
 
 
 def by_place(finding: Finding) -> tuple[int, int, str]:

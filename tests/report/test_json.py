@@ -12,7 +12,7 @@ from hipport.report.json_report import as_json, render
 from tests.project.tree import CUDA, put
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "report-1.json"
-BAD = b"void g() { cudaGraphConditionalHandleCreate(0, 0, 1, 0); }\n"
+BAD = b"void g() { cudaDeviceFlushGPUDirectRDMAWrites(0, 0); }\n"
 
 
 @pytest.fixture(scope="module")
