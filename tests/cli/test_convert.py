@@ -288,7 +288,7 @@ def test_json_and_talk_do_not_mix(
 
 
 def test_findings_decide_the_exit_status(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    put(tmp_path, {"a.cu": CUDA + b"void g() { cudaDeviceFlushGPUDirectRDMAWrites(0, 0); }\n"})
+    put(tmp_path, {"a.cu": CUDA + UNMAPPED + b"\n"})
     status, out, _ = run(capfd, "check", tmp_path)
     assert status == 1
     assert "no-hip-equivalent" in out
@@ -298,9 +298,7 @@ def test_findings_decide_the_exit_status(tmp_path: Path, capfd: pytest.CaptureFi
 def test_hard_names(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     raw = os.fsencode(tmp_path) + b"/caf\xe9\x1b[31m\n.cu"
     with open(raw, "wb") as file:
-        file.write(
-            CUDA + b"void g() { cudaDeviceFlushGPUDirectRDMAWrites(0, 0); } // \x1b[2J\n"
-        )
+        file.write(CUDA + UNMAPPED + b" // \x1b[2J\n")
     status, out, _ = run(capfd, "check", tmp_path, "--json", tmp_path / "r.json", "--color=never")
     assert status == 1
     assert "\x1b" not in out
