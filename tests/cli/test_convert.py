@@ -13,6 +13,8 @@ from hipport.cli.main import guarded
 from hipport.project.discover import OUTPUT_MARK
 from tests.project.tree import CUDA, HIP, commit, git, put, snapshot
 
+UNMAPPED = b"void g() { cudaDeviceFlushGPUDirectRDMAWrites(0, 0); }"
+
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     """Exit status, standard output and standard error of a command line."""
