@@ -40,7 +40,6 @@ class Options:
     """
 
     rocm: str | None = None
-    native_wave: bool = False
     assist: frozenset[str] = frozenset()
     jobs: int | None = None
     include: tuple[str, ...] = ()

@@ -47,11 +47,6 @@ def analysis_options(function: F) -> F:
                 help="Target such as gfx90a; may be repeated.",
             ),
             click.option(
-                "--native-wave",
-                is_flag=True,
-                help="Let warp-level code use the target's own wavefront size.",
-            ),
-            click.option(
                 "--assist",
                 multiple=True,
                 metavar="SLUG|all",
@@ -113,7 +108,6 @@ def options_of(
     *,
     rocm: str | None,
     targets: tuple[str, ...],
-    native_wave: bool,
     assist: tuple[str, ...],
     include: tuple[str, ...],
     exclude: tuple[str, ...],
@@ -123,7 +117,6 @@ def options_of(
     """The options of a run."""
     return Options(
         rocm=rocm,
-        native_wave=native_wave,
         assist=frozenset(name for item in assist for name in item.split(",") if name),
         jobs=jobs,
         include=include,
