@@ -391,7 +391,7 @@ def _first_uses(unit: Unit, declaration: Node, name: bytes) -> tuple[Node, Node]
                 test = sibling.child_by_field_name("condition")
                 if test is None or word.search(unit.text(test)):
                     return None
-                if not re.search(rb"\b" + re.escape(name) + rb"\s*=(?!=)", text):
+                if not re.search(rb"\b" + re.escape(name) + rb"(?:\.\w+)?\s*=(?!=)", text):
                     return None
                 condition = sibling
             else:
@@ -420,7 +420,7 @@ def _handed_over(unit: Unit, node: Node, name: bytes) -> Node | None:
             continue
         for argument in arguments(call):
             if (
-                unit.text(argument) == name
+                unit.text(argument).split(b".")[0] == name
                 and function
                 and (_BY_VALUE.match(function) or not function.startswith(b"__"))
             ):
