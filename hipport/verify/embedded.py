@@ -65,6 +65,7 @@ WHEELS = (
     ),
 )  # fmt: skip
 HIP_VERSION = "7.1"
+CLANG_VERSION = "22.1.8"
 MISSING = (
     "hip/hip_fp16.h",
     "hip/hip_bf16.h",
