@@ -285,9 +285,7 @@ def best(kind: str | None = None) -> Toolchain:
     raise UsageError(f"{what} found; 'hipport doctor --install' sets up the embedded one")
 
 
-def run(
-    command: Sequence[str], env: dict[str, str], timeout: float | None
-) -> tuple[int, str, str]:
+def run(command: Sequence[str], env: dict[str, str], timeout: float | None) -> tuple[int, str, str]:
     """Exit status, standard output and errors of a command, which ends with all its children.
 
     Raises:
