@@ -64,7 +64,7 @@ class Toolchain:
 
     @property
     def steps(self) -> bool:
-        """Whether assembling and linking are calls of their own."""
+        """Whether linking is a call of its own."""
         return bool(self.lld)
 
     def env(self) -> dict[str, str]:
@@ -335,18 +335,17 @@ def failure(status: int, text: str) -> CompileError:
 def compile_commands(
     toolchain: Toolchain, source: Path, target: Target, options: Sequence[str], out: Path
 ) -> list[list[str]]:
-    """The calls that make a code object: one, or three where the driver cannot spawn tools."""
+    """The calls that make a code object: one, or two where the driver cannot spawn a linker."""
     arguments = [*toolchain.device(target), *options, str(source), "-o"]
     if not toolchain.steps:
         # Without -c, hipcc adds inputs for a host link.
         return [[*toolchain.clang, "-c", *arguments, str(out), "--no-gpu-bundle-output"]]
-    text, piece = out.with_suffix(".s"), out.with_suffix(".o")
+    piece = out.with_suffix(".o")
     return [
-        [*toolchain.clang, "-S", *arguments, str(text)],
-        [*toolchain.plain, "-x", "assembler", "--target=amdgcn-amd-amdhsa",
-         f"-mcpu={target.gfx}", "-c", str(text), "-o", str(piece)],
+        # -S keeps the driver from spawning a linker; the object keeps errors on source lines.
+        [*toolchain.clang, "-S", "-Xclang", "-emit-obj", *arguments, str(piece)],
         [*toolchain.lld, "-shared", "--no-undefined", str(piece), "-o", str(out)],
-    ]  # fmt: skip
+    ]
 
 
 def _dependencies(text: str) -> list[Path]:
